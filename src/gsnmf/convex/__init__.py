@@ -1,0 +1,1 @@
+"""The convex model of generalized separable NMF, and its exact counterpart."""

@@ -1,0 +1,211 @@
+"""What an algorithm may ask of a matrix.
+
+An algorithm never looks at a matrix itself. It asks for products, norms, single columns and blocks of columns,
+and of the transpose for the same of the rows, so that every algorithm is written once for columns and holds for
+rows, and dense and sparse matrices differ in this module and nowhere else.
+
+Squared quantities must not overflow or vanish, so a matrix whose largest entry is extreme is held in another
+unit (a power of two, hence without rounding). All that the library returns, indices, weights and relative
+errors, is the same in every unit.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from functools import cached_property
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from gsnmf.validation import Floats, Indices, Matrix, Sparse
+
+BLOCK_BYTES = 1 << 25
+"""Working memory for the explicit blocks of a residual."""
+
+_SAFE_EXPONENT = {np.dtype(np.float32): 40, np.dtype(np.float64): 400}
+
+
+def products(matrix: Matrix) -> Products:
+    """Wrap a validated matrix, in a unit in which squares neither overflow nor vanish.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> M = products(np.array([[3.0, 0.0], [4.0, 2.0]]))
+    >>> M.squared_column_norms, M.T.squared_column_norms
+    (array([25.,  4.]), array([ 9., 20.]))
+    """
+    safe = _in_safe_unit(matrix)
+    if isinstance(safe, np.ndarray):
+        return DenseProducts(safe)
+    return SparseProducts(safe)
+
+
+class Products(ABC):
+    """Products, norms and blocks of an m x n matrix; ``.T`` gives the same for its transpose."""
+
+    shape: tuple[int, int]
+    dtype: np.dtype[np.floating]
+
+    @property
+    @abstractmethod
+    def T(self) -> Products:
+        """The transpose, sharing all memory."""
+
+    @abstractmethod
+    def dot(self, block: Floats) -> Floats:
+        """Product with a dense vector of length n or a dense n x k block, in the precision of the matrix."""
+
+    @abstractmethod
+    def columns(self, indices: Indices) -> Floats:
+        """The columns at ``indices`` as a dense m x k block, in Fortran order."""
+
+    @cached_property
+    @abstractmethod
+    def squared_column_norms(self) -> NDArray[np.float64]:
+        """Squared Euclidean norm of every column, accumulated in double precision."""
+
+    @cached_property
+    @abstractmethod
+    def column_sums(self) -> NDArray[np.float64]:
+        """Sum (l1 norm) of every column."""
+
+    @abstractmethod
+    def squared_residual(self, W: Floats, H: Floats) -> float:
+        """||M - W H||_F^2 for dense factors of shape (m, k) and (k, n)."""
+
+    def column(self, index: int) -> Floats:
+        """One column as a dense vector."""
+        return self.columns(np.array([index]))[:, 0]
+
+    @cached_property
+    def squared_norm(self) -> float:
+        """||M||_F^2."""
+        return float(self.squared_column_norms.sum())
+
+    def inner(self, W: Floats, H: Floats) -> float:
+        """<M, W H> for dense factors of shape (m, k) and (k, n), without forming their product."""
+        if W.shape[1] == 0:
+            return 0.0
+        return float(np.einsum("ik,ik->", self.dot(H.T), W, dtype=np.float64))
+
+
+class DenseProducts(Products):
+    """Products of a NumPy array of any memory order that BLAS takes without a copy."""
+
+    def __init__(self, matrix: Floats, transpose: DenseProducts | None = None) -> None:
+        self.matrix = matrix if transpose is not None else _blas_ready(matrix)
+        self.shape = (matrix.shape[0], matrix.shape[1])
+        self.dtype = matrix.dtype
+        self._transpose = transpose
+
+    @property
+    def T(self) -> DenseProducts:  # noqa: D102
+        if self._transpose is None:
+            self._transpose = DenseProducts(self.matrix.T, self)
+        return self._transpose
+
+    def dot(self, block: Floats) -> Floats:  # noqa: D102
+        return np.asarray(self.matrix @ block)
+
+    def columns(self, indices: Indices) -> Floats:  # noqa: D102
+        return np.asfortranarray(self.matrix[:, indices])
+
+    @cached_property
+    def squared_column_norms(self) -> NDArray[np.float64]:  # noqa: D102
+        norms = np.zeros(self.shape[1])
+        for rows in self._row_blocks():
+            block = self.matrix[rows]
+            norms += np.einsum("ij,ij->j", block, block, dtype=np.float64)
+        return norms
+
+    @cached_property
+    def column_sums(self) -> NDArray[np.float64]:  # noqa: D102
+        return np.asarray(self.matrix.sum(axis=0, dtype=np.float64))
+
+    def squared_residual(self, W: Floats, H: Floats) -> float:  # noqa: D102
+        total = 0.0
+        for rows in self._row_blocks():
+            residual = self.matrix[rows] - W[rows] @ H
+            total += float(np.vdot(residual, residual))
+        return total
+
+    def _row_blocks(self) -> Iterator[slice]:
+        step = max(1, BLOCK_BYTES // (self.shape[1] * self.dtype.itemsize))
+        return (slice(start, start + step) for start in range(0, self.shape[0], step))
+
+
+class SparseProducts(Products):
+    """Products of a sparse matrix held by rows and by columns, so that each of its products only gathers."""
+
+    def __init__(self, matrix: Sparse, transpose: SparseProducts | None = None) -> None:
+        self.shape = (int(matrix.shape[0]), int(matrix.shape[1]))
+        self.dtype = matrix.dtype
+        self._transpose = transpose
+        if transpose is None:
+            self._by_rows = matrix.tocsr()
+            self._by_columns = matrix.tocsc()
+        else:
+            self._by_rows = transpose._by_columns.T
+            self._by_columns = transpose._by_rows.T
+
+    @property
+    def T(self) -> SparseProducts:  # noqa: D102
+        if self._transpose is None:
+            self._transpose = SparseProducts(self._by_rows, self)
+            self._transpose.shape = (self.shape[1], self.shape[0])
+        return self._transpose
+
+    def dot(self, block: Floats) -> Floats:  # noqa: D102
+        return np.asarray(self._by_rows @ np.ascontiguousarray(block))
+
+    def columns(self, indices: Indices) -> Floats:  # noqa: D102
+        return np.asarray(self._by_columns[:, indices].toarray(order="F"))
+
+    @cached_property
+    def squared_column_norms(self) -> NDArray[np.float64]:  # noqa: D102
+        return self._column_totals(np.square(self._by_columns.data, dtype=np.float64))
+
+    @cached_property
+    def column_sums(self) -> NDArray[np.float64]:  # noqa: D102
+        return self._column_totals(self._by_columns.data.astype(np.float64))
+
+    def squared_residual(self, W: Floats, H: Floats) -> float:
+        """||M - W H||_F^2 by Gram products, so that its cost does not depend on the zeros of M.
+
+        The cancellation leaves an absolute error of about 1e-16 ||M||^2: relative errors below 1e-8 read as noise.
+        """
+        W, H = W.astype(np.float64, copy=False), H.astype(np.float64, copy=False)
+        explained = float(np.vdot(W.T @ W, H @ H.T)) if W.shape[1] else 0.0
+        return max(0.0, self.squared_norm - 2.0 * self.inner(W, H) + explained)
+
+    def _column_totals(self, data: NDArray[np.float64]) -> NDArray[np.float64]:
+        by_columns = self._by_columns
+        pattern = sp.csr_array((data, by_columns.indices, by_columns.indptr), shape=self.shape[::-1])
+        return np.asarray(pattern @ np.ones(self.shape[0]))
+
+
+def _in_safe_unit(matrix: Matrix) -> Matrix:
+    """The matrix itself, or a copy times a power of two if its largest entry is extreme."""
+    entries = matrix if isinstance(matrix, np.ndarray) else matrix.data
+    largest = float(entries.max()) if entries.size else 0.0
+    if largest == 0.0:
+        return matrix
+    exponent = math.frexp(largest)[1]
+    if abs(exponent) <= _SAFE_EXPONENT[matrix.dtype]:
+        return matrix
+    if isinstance(matrix, np.ndarray):
+        return np.ldexp(matrix, -exponent)
+    return type(matrix)((np.ldexp(matrix.data, -exponent), matrix.indices, matrix.indptr), shape=matrix.shape)
+
+
+def _blas_ready(matrix: Floats) -> Floats:
+    """The array itself, or a contiguous copy if BLAS would copy it at every product."""
+    size = matrix.itemsize
+    for inner, outer in (matrix.strides, matrix.strides[::-1]):
+        if inner == size and outer >= size and outer % size == 0:
+            return matrix
+    return np.ascontiguousarray(matrix)

@@ -1,0 +1,1 @@
+"""Ways to choose columns and rows."""
