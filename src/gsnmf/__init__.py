@@ -1,0 +1,22 @@
+"""Generalized separable nonnegative matrix factorization: a matrix explained by a few of its own rows and columns."""
+
+from gsnmf.factorize import factorize, select
+from gsnmf.methods import Method, methods
+from gsnmf.results import Factorization, Selection, Weights
+from gsnmf.scaling import Scaling, scale
+from gsnmf.weights import fit_weights
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Factorization",
+    "Method",
+    "Scaling",
+    "Selection",
+    "Weights",
+    "factorize",
+    "fit_weights",
+    "methods",
+    "scale",
+    "select",
+]

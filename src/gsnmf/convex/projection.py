@@ -15,9 +15,7 @@ _SMALLEST_WEIGHT = {np.dtype(np.float32): 1e-37, np.dtype(np.float64): 1e-150}
 _PARALLEL_ENTRIES = 1 << 16  # below this many entries, starting the threads costs more than the work
 
 
-def project(
-    X: ArrayLike, weights: ArrayLike, indices: ArrayLike | None = None, out: Floats | None = None
-) -> Floats:
+def project(X: ArrayLike, weights: ArrayLike, indices: ArrayLike | None = None, out: Floats | None = None) -> Floats:
     r"""Project the rows of a matrix on the set Omega of the convex model.
 
     Row :math:`a` of ``X`` belongs to the diagonal position :math:`i =` ``indices[a]`` and is replaced by the
@@ -77,9 +75,9 @@ def project(
     References
     ----------
     .. [1] J. Pan and N. Gillis, "Generalized separable nonnegative matrix factorization", IEEE Transactions on
-       Pattern Analysis and Machine Intelligence 43 (2021). :doi:`10.1109/TPAMI.2019.2956046`
+       Pattern Analysis and Machine Intelligence 43 (2021). doi:10.1109/TPAMI.2019.2956046
     .. [2] N. Gillis and R. Luce, "A fast gradient method for nonnegative sparse regression with
-       self-dictionary", IEEE Transactions on Image Processing 27 (2018). :doi:`10.1109/TIP.2017.2753400`
+       self-dictionary", IEEE Transactions on Image Processing 27 (2018). doi:10.1109/TIP.2017.2753400
 
     Examples
     --------
@@ -101,9 +99,7 @@ def project(
     if out is None:
         out = np.empty_like(rows)
     elif out.shape != rows.shape or out.dtype != rows.dtype:
-        raise ValueError(
-            f"out must have shape {rows.shape} and dtype {rows.dtype}; got {out.shape} and {out.dtype}."
-        )
+        raise ValueError(f"out must have shape {rows.shape} and dtype {rows.dtype}; got {out.shape} and {out.dtype}.")
     target = out if out.flags.c_contiguous else np.empty_like(rows)
     kernel = _project_rows_parallel if rows.size >= _PARALLEL_ENTRIES else _project_rows
     kernel(rows, scaled, positions, target)
@@ -127,10 +123,10 @@ def scaled_weights(weights: ArrayLike, dtype: np.dtype[Any]) -> Floats:
     if not (given.min() >= 0 and largest < np.inf):  # NaN fails too
         raise ValueError(f"weights must be finite and not negative; got {given.min()} to {largest}.")
     if largest == 0:
-        return given.astype(dtype)
+        return np.asarray(given, dtype=dtype)
     scaled = given / largest
     scaled[scaled < _SMALLEST_WEIGHT[dtype]] = 0
-    return scaled.astype(dtype)
+    return np.asarray(scaled, dtype=dtype)
 
 
 def _float_rows(X: ArrayLike) -> Floats:

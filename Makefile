@@ -1,0 +1,49 @@
+# Each target is complete by itself: it makes .venv with the interpreter PYTHON and installs what it needs there.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+EXTRAS := cli test dev
+STAMPS := $(EXTRAS:%=$(VENV)/installed-%)
+
+.PHONY: demo test lint types format clean help
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo    factorize Python's documentation and scikit-learn's digits; report/demo.html"
+	@echo "make test    run the tests"
+	@echo "make lint    check style and format"
+	@echo "make types   check types"
+	@echo "make format  put the code in the house format"
+	@echo "make clean   remove .venv, the report and all caches"
+
+demo: $(VENV)/installed-cli
+	$(BIN)/gsnmf demo
+
+test: $(VENV)/installed-test
+	$(BIN)/python -m pytest -n auto --dist worksteal $(PYTEST_ARGS)
+
+lint: $(VENV)/installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/installed-dev
+	$(BIN)/mypy
+
+format: $(VENV)/installed-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) report .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) not found; name a Python >= 3.11: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python >= 3.11 is needed, $(PYTHON) is $$($(PYTHON) -V); name another: make PYTHON=/path/to/python3" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# dev includes test, and test includes cli
+$(STAMPS): $(VENV)/installed-%: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	@touch $@

@@ -1,0 +1,22 @@
+"""The entry point of the command line, which says what to install if its libraries are missing."""
+
+from __future__ import annotations
+
+import sys
+
+_EXTRA = ("typer", "rich")
+
+
+def main() -> None:
+    """Run the command that ``sys.argv`` asks for, and exit."""
+    try:
+        from gsnmf.commands import run
+    except ModuleNotFoundError as error:
+        if error.name not in _EXTRA:
+            raise
+        sys.exit(f'gsnmf: the command line needs {error.name}; pip install "gsnmf[cli]"')
+    sys.exit(run(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    main()

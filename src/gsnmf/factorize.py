@@ -1,0 +1,103 @@
+"""The data path: matrix -> validate -> (scale) -> choose columns and rows -> weights -> Factorization."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gsnmf.methods import find_method
+from gsnmf.products import products
+from gsnmf.results import Factorization, Selection
+from gsnmf.scaling import scale as scale_matrix
+from gsnmf.validation import Matrix, check_count, check_matrix, check_positive
+from gsnmf.weights import DEFAULT_MAX_ITERATIONS, DEFAULT_TOLERANCE, solve_weights, warn_unless_converged
+
+
+def factorize(
+    matrix: Any,
+    rank: Any,
+    *,
+    method: str = "auto",
+    scale: bool = False,
+    tolerance: float = DEFAULT_TOLERANCE,
+    max_iterations: int = DEFAULT_MAX_ITERATIONS,
+) -> Factorization:
+    r"""Explain a nonnegative matrix by a few of its own columns and rows.
+
+    Chooses columns and rows, ``rank`` in all, and the nonnegative weights that minimise
+
+    .. math:: \| M - M(:, \mathrm{columns})\, P_1 - P_2\, M(\mathrm{rows}, :) \|_F .
+
+    Parameters
+    ----------
+    matrix : array-like, DataFrame or sparse, shape (m, n)
+        Finite and nonnegative. float32 stays float32; sparse stays sparse.
+    rank : int, or pair (n_columns, n_rows)
+        How many columns and rows to choose in all; a pair for methods that cannot divide it themselves.
+    method : str
+        How to choose them: see `gsnmf.methods`.
+    scale : bool
+        Choose on the matrix scaled to equal row sums and equal column sums (`gsnmf.scale`). The weights and the error
+        are those of ``matrix`` itself all the same.
+    tolerance : float
+        On the relative violation of the optimality conditions of the weights (`gsnmf.weights`).
+    max_iterations : int
+        Limit on the iterations of the weights.
+
+    Returns
+    -------
+    Factorization
+
+    Examples
+    --------
+    A matrix made of three of its columns and two of its rows, with a little noise:
+
+    >>> import gsnmf
+    >>> from gsnmf.datasets import fully_random
+    >>> data = fully_random(0.001, shape=(60, 80), n_columns=3, n_rows=2, random_state=0)
+    >>> result = gsnmf.factorize(data.matrix, 5)
+    >>> result.columns.size + result.rows.size
+    5
+    >>> result.quality > 0.9
+    True
+    """
+    tolerance = check_positive(tolerance, "tolerance")
+    max_iterations = check_count(max_iterations, "max_iterations")
+    checked = check_matrix(matrix)
+    selection = _select(checked, rank, method, scale)
+    weights = solve_weights(
+        products(checked),
+        selection.columns,
+        selection.rows,
+        tolerance=tolerance,
+        max_iterations=max_iterations,
+    )
+    warn_unless_converged(weights, tolerance)
+    return Factorization(
+        columns=selection.columns,
+        rows=selection.rows,
+        column_weights=weights.column_weights,
+        row_weights=weights.row_weights,
+        relative_error=weights.relative_error,
+        optimality=weights.optimality,
+        n_iterations=weights.n_iterations,
+        converged=weights.converged,
+        selection=selection,
+        matrix=checked,
+    )
+
+
+def select(matrix: Any, rank: Any, *, method: str = "auto", scale: bool = False) -> Selection:
+    """Choose columns and rows of a nonnegative matrix, without weights; parameters as for `factorize`.
+
+    Examples
+    --------
+    >>> import gsnmf
+    >>> gsnmf.select([[1, 0, 2], [0, 1, 2], [0, 0, 1]], 2, method="spa-rows").rows
+    array([0, 1])
+    """
+    return _select(check_matrix(matrix), rank, method, scale)
+
+
+def _select(matrix: Matrix, rank: Any, method: str, scale: bool) -> Selection:
+    choose = find_method(method)
+    return choose(products(scale_matrix(matrix).matrix if scale else matrix), rank)

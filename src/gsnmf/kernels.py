@@ -1,0 +1,260 @@
+"""Compiled inner loops: arrays in, arrays out.
+
+Each is parallel over independent columns, one contiguous row of its arrays a column, and makes no copy of anything
+larger than a rank x rank block.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+_Array = NDArray[np.float64]
+
+
+@numba.njit(parallel=True, cache=True, fastmath=True)
+def coordinate_sweep(X: _Array, linear: _Array, gram: _Array, n_sweeps: int) -> None:
+    """Improve X in place: ``n_sweeps`` sweeps of coordinate descent for each row x of X.
+
+    Minimises x G x / 2 + x . linear over x >= 0 in one coordinate after the other. The diagonal of G is not zero.
+    """
+    n, r = X.shape
+    for j in numba.prange(n):
+        x = X[j]
+        for _ in range(n_sweeps):
+            for i in range(r):
+                slope = linear[j, i]
+                for k in range(r):
+                    slope += gram[i, k] * x[k]
+                x[i] = max(0.0, x[i] - slope / gram[i, i])
+
+
+@numba.njit(parallel=True, cache=True, fastmath=True)
+def nonnegative_least_squares(X: _Array, triangle: _Array, targets: _Array) -> None:
+    """Turn each row x of X in place into the minimiser of |R x - b| over x >= 0, b its row of ``targets``.
+
+    R is upper triangular with columns of unit length. Block principal pivoting (Kim and Park 2011), started from the
+    positive entries of x: solve on the passive set, exchange all indices of the wrong sign, or only the last one when
+    that has stopped helping, which ends after finitely many steps. Where it meets columns that depend on each other to
+    working precision, the active-set method of Lawson and Hanson takes over. Passive sets are solved by their Gram
+    matrix and refined with R itself, which makes them as accurate as a QR decomposition would.
+
+    References
+    ----------
+    J. Kim, H. Park, Fast nonnegative matrix factorization: an active-set-like method and comparisons, SIAM J. Sci.
+    Comput. 33 (2011), doi:10.1137/110821172.
+    """
+    n, r = X.shape
+    columns = np.ascontiguousarray(triangle.T)  # row i holds column i: i + 1 entries, then zeros
+    gram = columns @ triangle
+    n_chunks = min(n, 64)
+    for chunk in numba.prange(n_chunks):
+        lower, buffers, indices = np.empty((r, r)), np.empty((4, r)), np.empty(r, dtype=np.int64)
+        for j in range(chunk * n // n_chunks, (chunk + 1) * n // n_chunks):
+            if not _principal_pivoting(X[j], columns, gram, targets[j], lower, buffers, indices):
+                _active_set(X[j], columns, gram, targets[j], lower, buffers, indices)
+
+
+@numba.njit(cache=True, fastmath=True)
+def _principal_pivoting(
+    x: _Array,
+    columns: _Array,
+    gram: _Array,
+    target: _Array,
+    lower: _Array,
+    buffers: _Array,
+    indices: NDArray[np.int64],
+) -> bool:
+    """Block principal pivoting from the positive entries of x; False if it met dependent columns."""
+    r = x.size
+    residual, z = buffers[1], buffers[2]
+    passive = x > 0.0
+    threshold = _slope_threshold(target)
+    fewest, chances = r + 1, 3
+    for _ in range(20 * r + 20):
+        size = _cholesky(gram, passive, lower, indices)
+        if size < 0:
+            return False
+        _least_squares(columns, indices, size, target, lower, buffers)
+        x[:] = 0.0
+        for a in range(size):
+            x[indices[a]] = z[a]
+        n_wrong, last = 0, -1
+        for i in range(r):
+            if x[i] < 0.0 or (not passive[i] and _slope(columns, i, residual) > threshold):
+                n_wrong, last = n_wrong + 1, i
+        if n_wrong == 0:
+            return True
+        if n_wrong < fewest:
+            fewest, chances = n_wrong, 3
+        else:
+            chances -= 1
+        for i in range(r):
+            wrong = x[i] < 0.0 or (not passive[i] and _slope(columns, i, residual) > threshold)
+            if wrong and (chances >= 0 or i == last):
+                passive[i] = not passive[i]
+    return False
+
+
+@numba.njit(cache=True, fastmath=True)
+def _active_set(
+    x: _Array,
+    columns: _Array,
+    gram: _Array,
+    target: _Array,
+    lower: _Array,
+    buffers: _Array,
+    indices: NDArray[np.int64],
+) -> None:
+    """The method of Lawson and Hanson: slower than pivoting, but at home with dependent columns."""
+    r = x.size
+    residual, z = buffers[1], buffers[2]
+    x[:] = 0.0
+    residual[:] = target
+    passive = np.zeros(r, dtype=np.bool_)
+    blocked = np.zeros(r, dtype=np.bool_)
+    threshold = _slope_threshold(target)
+    for _ in range(10 * r + 10):
+        entering, steepest = -1, threshold
+        for i in range(r):
+            if not passive[i] and not blocked[i]:
+                slope = _slope(columns, i, residual)
+                if slope > steepest:
+                    entering, steepest = i, slope
+        if entering < 0:
+            return
+        passive[entering] = True
+        size = _cholesky(gram, passive, lower, indices)
+        if size < 0:  # it depends on the others, so that only rounding made its slope
+            passive[entering] = False
+            blocked[entering] = True
+            continue
+        blocked[:] = False
+        while True:
+            _least_squares(columns, indices, size, target, lower, buffers)
+            step, leaving = 1.0, -1
+            for a in range(size):
+                i = indices[a]
+                if z[a] <= 0.0 and x[i] <= step * (x[i] - z[a]):
+                    step, leaving = x[i] / (x[i] - z[a]), i
+            for a in range(size):
+                i = indices[a]
+                x[i] += step * (z[a] - x[i])
+                if i == leaving or x[i] <= 0.0:
+                    x[i] = 0.0
+                    passive[i] = False
+            if leaving < 0:
+                break
+            if not passive[entering]:  # entered and left at once: rounding again
+                blocked[entering] = True
+            size = _cholesky(gram, passive, lower, indices)
+        _subtract(columns, indices, size, target, z, residual)
+
+
+@numba.njit(cache=True, fastmath=True)
+def _least_squares(
+    columns: _Array,
+    indices: NDArray[np.int64],
+    size: int,
+    target: _Array,
+    lower: _Array,
+    buffers: _Array,
+) -> None:
+    """Solution z on the passive set and its residual, refined until the correction is rounding."""
+    residual, z, correction = buffers[1], buffers[2], buffers[3]
+    _project(columns, indices, size, target, z)
+    _solve(lower, size, z)
+    for _ in range(5):
+        _subtract(columns, indices, size, target, z, residual)
+        _project(columns, indices, size, residual, correction)
+        _solve(lower, size, correction)
+        largest, change = 0.0, 0.0
+        for a in range(size):
+            z[a] += correction[a]
+            largest = max(largest, abs(z[a]))
+            change = max(change, abs(correction[a]))
+        if change <= 1e-12 * largest:
+            break
+    _subtract(columns, indices, size, target, z, residual)
+
+
+@numba.njit(cache=True, fastmath=True)
+def _slope(columns: _Array, i: int, residual: _Array) -> float:
+    """How fast the residual shrinks along column i."""
+    value = 0.0
+    for k in range(i + 1):
+        value += columns[i, k] * residual[k]
+    return value
+
+
+@numba.njit(cache=True, fastmath=True)
+def _slope_threshold(target: _Array) -> float:
+    """Slopes below this are rounding."""
+    squared = 0.0
+    for k in range(target.size):
+        squared += target[k] * target[k]
+    return 1e-15 * target.size * math.sqrt(squared)
+
+
+@numba.njit(cache=True, fastmath=True)
+def _cholesky(
+    gram: _Array,
+    passive: NDArray[np.bool_],
+    lower: _Array,
+    indices: NDArray[np.int64],
+) -> int:
+    """Lower Cholesky factor of the passive Gram matrix, and its size; -1 if its columns are dependent."""
+    size = 0
+    for i in range(passive.size):
+        if not passive[i]:
+            continue
+        pivot = gram[i, i]
+        for b in range(size):
+            entry = gram[i, indices[b]]
+            for k in range(b):
+                entry -= lower[size, k] * lower[b, k]
+            entry /= lower[b, b]
+            lower[size, b] = entry
+            pivot -= entry * entry
+        if pivot <= 1e-14 * gram[i, i]:
+            return -1
+        lower[size, size] = np.sqrt(pivot)
+        indices[size] = i
+        size += 1
+    return size
+
+
+@numba.njit(cache=True, fastmath=True)
+def _solve(lower: _Array, size: int, right: _Array) -> None:
+    """Solve L L^T z = right in place."""
+    for a in range(size):
+        value = right[a]
+        for k in range(a):
+            value -= lower[a, k] * right[k]
+        right[a] = value / lower[a, a]
+    for a in range(size - 1, -1, -1):
+        right[a] /= lower[a, a]
+        for k in range(a):
+            right[k] -= right[a] * lower[a, k]
+
+
+@numba.njit(cache=True, fastmath=True)
+def _project(columns: _Array, indices: NDArray[np.int64], size: int, vector: _Array, out: _Array) -> None:
+    """Inner products of the passive columns with a vector."""
+    for a in range(size):
+        value = 0.0
+        for k in range(indices[a] + 1):
+            value += columns[indices[a], k] * vector[k]
+        out[a] = value
+
+
+@numba.njit(cache=True, fastmath=True)
+def _subtract(columns: _Array, indices: NDArray[np.int64], size: int, target: _Array, z: _Array, out: _Array) -> None:
+    """Residual of the passive columns with coefficients z."""
+    out[:] = target
+    for a in range(size):
+        for k in range(indices[a] + 1):
+            out[k] -= z[a] * columns[indices[a], k]

@@ -1,0 +1,215 @@
+"""How good a selection or a factorization is: the three measures of the paper."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import cdist
+
+from gsnmf.products import products
+from gsnmf.validation import Floats, Indices, Sparse, check_matrix
+
+Factor: TypeAlias = Floats | Sparse
+
+
+def accuracy(columns: ArrayLike, rows: ArrayLike, true_columns: ArrayLike, true_rows: ArrayLike) -> float:
+    r"""Share of the true columns and rows that were found.
+
+    .. math:: \frac{|K_1^* \cap K_1| + |K_2^* \cap K_2|}{|K_1^*| + |K_2^*|}
+
+    Parameters
+    ----------
+    columns, rows : sequences of ints
+        The indices found, :math:`K_1` and :math:`K_2`, in any order.
+    true_columns, true_rows : sequences of ints
+        The indices to be found, :math:`K_1^*` and :math:`K_2^*`, at least one in all.
+
+    Returns
+    -------
+    float
+        Between 0 and 1. Indices found that are not true cost nothing but the place that they take: compare
+        selections of the same size.
+
+    Examples
+    --------
+    >>> accuracy([0, 3], [5], true_columns=[3, 0], true_rows=[2, 4])
+    0.5
+    """
+    wanted_columns, wanted_rows = _index_set(true_columns, "true_columns"), _index_set(true_rows, "true_rows")
+    n_wanted = wanted_columns.size + wanted_rows.size
+    if n_wanted == 0:
+        raise ValueError("true_columns and true_rows must have at least one index in all; got none.")
+    found_columns = np.intersect1d(wanted_columns, _index_set(columns, "columns"))
+    found_rows = np.intersect1d(wanted_rows, _index_set(rows, "rows"))
+    return (found_columns.size + found_rows.size) / n_wanted
+
+
+def relative_error(matrix: Any, W: ArrayLike | Factor, H: ArrayLike | Factor) -> float:
+    r"""Relative error of an approximation of a matrix by a product.
+
+    .. math:: \frac{\|M - W H\|_F}{\|M\|_F}
+
+    Parameters
+    ----------
+    matrix : array-like or sparse array, shape (m, n)
+        Nonnegative.
+    W : array-like or sparse array, shape (m, r)
+        Of any sign.
+    H : array-like or sparse array, shape (r, n)
+        Of any sign.
+
+    Returns
+    -------
+    float
+        For a zero matrix 0 if the product is zero too, infinity otherwise.
+
+    Notes
+    -----
+    The residual of a dense matrix is formed in blocks of rows: O(mnr) operations, little memory. A sparse matrix takes
+    :math:`\|M\|^2 - 2 \langle M, WH \rangle + \langle W^T W, H H^T \rangle`, which costs O(nnz r + (m + n) r^2),
+    unless the error is so small that this cancels; then the residual is formed in sparse blocks.
+
+    Examples
+    --------
+    >>> relative_error([[3.0, 0.0], [0.0, 4.0]], [[1.0], [0.0]], [[3.0, 0.0]])
+    0.8
+    """
+    checked = check_matrix(matrix)
+    left, right = _check_factor(W, "W"), _check_factor(H, "H")
+    expected = (checked.shape[0], right.shape[0]), (left.shape[1], checked.shape[1])
+    if (left.shape, right.shape) != expected:
+        raise ValueError(
+            f"W and H must have shapes (m, r) and (r, n) for a matrix of shape {checked.shape}; "
+            f"got {left.shape} and {right.shape}."
+        )
+    held = products(checked)
+    left, right = _dense(left), _dense(right)
+    shift = np.frexp(np.abs(left).max(axis=0, initial=0.0))[1]  # columns of W of size one: their squares are safe
+    squared_error = held.squared_residual(np.ldexp(left, -shift), np.ldexp(right, (shift - held.exponent)[:, None]))
+    if held.squared_norm == 0.0:
+        return 0.0 if squared_error == 0.0 else math.inf
+    return math.sqrt(squared_error / held.squared_norm)
+
+
+def quality(matrix: Any, W: ArrayLike | Factor, H: ArrayLike | Factor) -> float:
+    r"""One minus the `relative_error`, the measure of the paper's tables (there in percent).
+
+    .. math:: 1 - \frac{\|M - W H\|_F}{\|M\|_F}
+
+    Parameters
+    ----------
+    matrix, W, H : array-like or sparse array, shapes (m, n), (m, r), (r, n)
+        As in `relative_error`.
+
+    Returns
+    -------
+    float
+        1 for an exact product, 0 for a zero product; negative if the product is worse than zero.
+
+    Examples
+    --------
+    >>> quality([[3.0, 0.0], [0.0, 4.0]], [[0.0], [1.0]], [[0.0, 4.0]])
+    0.4
+    """
+    return 1.0 - relative_error(matrix, W, H)
+
+
+def distance_to_ground_truth(
+    W: ArrayLike | Factor, H: ArrayLike | Factor, true_W: ArrayLike | Factor, true_H: ArrayLike | Factor
+) -> float:
+    r"""Distance of two factors from the true ones, up to the order of their columns and rows.
+
+    .. math:: \frac{\min_{\pi} \|W^* - W(:, \pi)\|_F}{2 \|W^*\|_F}
+        + \frac{\min_{\pi} \|H^* - H(\pi, :)\|_F}{2 \|H^*\|_F}
+
+    Parameters
+    ----------
+    W : array-like or sparse array, shape (m, r)
+        Left factor.
+    H : array-like or sparse array, shape (r, n)
+        Right factor.
+    true_W : array-like or sparse array, shape (m, r*)
+        True left factor, not zero.
+    true_H : array-like or sparse array, shape (r*, n)
+        True right factor, not zero.
+
+    Returns
+    -------
+    float
+        Zero if the factors are the true ones in another order.
+
+    Notes
+    -----
+    The two permutations are chosen independently, as in the paper, each as an assignment problem. If there
+    are fewer columns (rows) than true ones, or more, the missing ones on either side count as zero.
+
+    The factors are compared as they are: a column of W twice as long with a row of H half as long is the same
+    factorization, but not the same distance. The measure is meant for factors whose scale is fixed as that of
+    the truth is: W = [M[:, columns], P2] and H = [P1; M[rows, :]]. Other factorizations must be brought to a
+    comparable scale first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> true_W, true_H = np.eye(2), np.array([[3.0, 0.0], [0.0, 4.0]])
+    >>> distance_to_ground_truth(true_W[:, ::-1], true_H[::-1], true_W, true_H)
+    0.0
+    >>> distance_to_ground_truth(true_W[:, ::-1], true_H[:1], true_W, true_H)  # one row missing
+    0.4
+    """
+    left = _distance_of_columns(_check_factor(W, "W"), _check_factor(true_W, "true_W"), "W")
+    right = _distance_of_columns(_check_factor(H, "H").T, _check_factor(true_H, "true_H").T, "H")
+    return (left + right) / 2
+
+
+def _distance_of_columns(columns: Factor, true_columns: Factor, name: str) -> float:
+    """||true - columns||_F / ||true||_F for the best order of the columns."""
+    if columns.shape[0] != true_columns.shape[0]:
+        what = "rows" if name == "W" else "columns"
+        raise ValueError(
+            f"{name} and true_{name} must have the same number of {what}; "
+            f"got {columns.shape[0]} and {true_columns.shape[0]}."
+        )
+    found, truth = _dense(columns), _dense(true_columns)
+    largest = float(np.abs(truth).max(initial=0.0))
+    if largest == 0.0:
+        raise ValueError(f"true_{name} must have a nonzero entry; got only zeros.")
+    exponent = math.frexp(max(largest, float(np.abs(found).max(initial=0.0))))[1]
+    count = max(found.shape[1], truth.shape[1])
+    found, truth = _padded(np.ldexp(found, -exponent), count), _padded(np.ldexp(truth, -exponent), count)
+    costs = cdist(truth.T, found.T, "sqeuclidean")  # explicit differences: nothing cancels
+    return math.sqrt(costs[linear_sum_assignment(costs)].sum()) / float(np.linalg.norm(truth))
+
+
+def _padded(columns: Floats, count: int) -> Floats:
+    return np.pad(columns, ((0, 0), (0, count - columns.shape[1])))
+
+
+def _dense(factor: Factor) -> Floats:
+    return factor if isinstance(factor, np.ndarray) else factor.toarray()
+
+
+def _check_factor(factor: Any, name: str) -> Factor:
+    """A two-dimensional array or CSR array of finite doubles, of any sign."""
+    array = _compressed(factor) if sp.issparse(factor) else np.asarray(factor, dtype=np.float64)
+    if array.ndim != 2:
+        raise ValueError(f"{name} must be two-dimensional; got shape {array.shape}.")
+    if not np.isfinite(array if isinstance(array, np.ndarray) else array.data).all():
+        raise ValueError(f"{name} must be finite; got NaN or infinity.")
+    return array
+
+
+def _compressed(factor: Any) -> sp.csr_array:
+    return sp.csr_array(factor).astype(np.float64, copy=False)
+
+
+def _index_set(indices: ArrayLike, name: str) -> Indices:
+    array: NDArray[Any] = np.asarray(indices)
+    if array.size and (array.ndim != 1 or array.dtype.kind not in "iu"):
+        raise ValueError(f"{name} must be a one-dimensional sequence of integers; got {indices!r}.")
+    return np.unique(array).astype(np.intp)

@@ -1,0 +1,1 @@
+"""Reports: pages of HTML that need nothing but themselves."""

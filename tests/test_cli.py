@@ -1,0 +1,142 @@
+"""The command line: what it prints, its exit codes, and errors in one line."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from typer.testing import CliRunner
+
+import gsnmf
+from gsnmf import benchmarks
+from gsnmf.commands import app, run
+
+
+def test_version():
+    outcome = CliRunner().invoke(app, ["--version"])
+    assert (outcome.exit_code, outcome.output) == (0, f"gsnmf {gsnmf.__version__}\n")
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"]])
+def test_help_names_the_commands(arguments):
+    outcome = CliRunner().invoke(app, arguments)
+    assert outcome.exit_code == 0
+    assert "demo" in outcome.output
+    assert "bench" in outcome.output
+
+
+def test_demo_prints_what_it_found_and_where_the_report_is(tmp_path):
+    outcome = CliRunner().invoke(app, ["demo", "--out", str(tmp_path / "new" / "directory")])
+    assert outcome.exit_code == 0, outcome.output
+    for expected in ("documentation", "digits", "truncated SVD", "auto", "Chosen pixels", "%"):
+        assert expected in outcome.output
+    assert outcome.output.splitlines()[-1].startswith("Report: ")
+    assert (tmp_path / "new" / "directory" / "demo.html").exists()
+
+
+def test_quiet_demo_prints_the_path_alone(tmp_path):
+    outcome = CliRunner().invoke(app, ["demo", "--quiet", "--out", str(tmp_path)])
+    assert Path(outcome.output.strip()) == tmp_path / "demo.html"
+
+
+def test_output_directory_that_is_a_file(tmp_path, capsys):
+    in_the_way = tmp_path / "report"
+    in_the_way.write_text("not a directory")
+    assert run(["demo", "--out", str(in_the_way)]) == 1
+    assert_one_line(capsys, str(in_the_way))
+
+
+def test_read_only_output_directory(tmp_path, capsys):
+    tmp_path.chmod(0o500)
+    if os.access(tmp_path, os.W_OK):
+        pytest.skip("this user may write everywhere")
+    assert run(["demo", "--out", str(tmp_path / "report")]) == 1
+    assert_one_line(capsys, "Permission denied")
+
+
+def test_disk_error_while_writing(tmp_path, capsys, monkeypatch):
+    def refuse(*arguments, **options):
+        raise OSError(30, "Read-only file system", "demo.html")
+
+    monkeypatch.setattr("gsnmf.commands.run_demo", lambda: None)
+    monkeypatch.setattr("gsnmf.commands.write_demo", refuse)
+    assert run(["demo", "--out", str(tmp_path)]) == 1
+    assert_one_line(capsys, "demo.html: Read-only file system")
+
+
+@pytest.mark.parametrize("arguments", [["unknown"], ["demo", "--unknown"], ["bench", "unknown"], ["demo", "--out"]])
+def test_wrong_arguments(arguments, capsys):
+    assert run(arguments) == 2
+    assert_one_line(capsys, "")
+
+
+@pytest.mark.parametrize("arguments", [["--debug", "bench", "boom"], ["bench", "boom", "--debug"]])
+def test_debug_shows_the_traceback(arguments, boom):
+    with pytest.raises(RuntimeError, match="first line"):
+        run(arguments)
+
+
+def test_error_of_several_lines_becomes_one(boom, capsys):
+    assert run(["bench", "boom"]) == 1
+    assert_one_line(capsys, "first line second line")
+
+
+def test_interrupt(boom, capsys, monkeypatch):
+    def interrupt(quick):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(boom, "run", interrupt)
+    assert run(["bench", "boom"]) == 130
+    assert len(capsys.readouterr().err.splitlines()) <= 1
+
+
+def test_bench_lists_and_runs(boom, capsys, monkeypatch):
+    calls = []
+    monkeypatch.setattr(boom, "run", calls.append)
+    assert run(["bench"]) == 0
+    assert capsys.readouterr().out.split() == ["boom"]
+    assert run(["bench", "boom"]) == run(["bench", "boom", "--quick"]) == 0
+    assert calls == [False, True]
+
+
+def test_every_benchmark_has_a_run_function():
+    for name in benchmarks.available():
+        assert callable(benchmarks.load(name))
+
+
+def test_missing_library_is_named():
+    """Hide typer from a fresh interpreter, as in an installation without the extra."""
+    program = "import sys; sys.modules['typer'] = None; from gsnmf.cli import main; main()"
+    outcome = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert outcome.returncode == 1
+    assert outcome.stderr.splitlines() == ['gsnmf: the command line needs typer; pip install "gsnmf[cli]"']
+
+
+def test_entry_point():
+    command = [sys.executable, "-m", "gsnmf.cli", "--version"]
+    outcome = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert outcome.stdout == f"gsnmf {gsnmf.__version__}\n"
+
+
+@pytest.fixture
+def boom(monkeypatch):
+    """A benchmark that fails, the only one there is."""
+
+    def fail(quick):
+        raise RuntimeError("first line\nsecond line")
+
+    module = ModuleType("gsnmf.benchmarks.boom")
+    module.run = fail
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setattr(benchmarks, "available", lambda: ["boom"])
+    return module
+
+
+def assert_one_line(capsys, expected):
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert len(captured.err.splitlines()) == 1
+    assert captured.err.startswith("gsnmf: ")
+    assert expected in captured.err

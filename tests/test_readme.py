@@ -1,0 +1,20 @@
+"""Every Python example of the README runs as it stands."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+README = Path(__file__).parents[1] / "README.md"
+BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+def test_there_are_examples():
+    assert BLOCKS
+    assert len(BLOCKS[0].strip().splitlines()) == 6
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=range(len(BLOCKS)))
+def test_example_runs(block, capsys):
+    exec(compile(block, str(README), "exec"), {"__name__": "example"})
+    assert capsys.readouterr().err == ""
