@@ -1,4 +1,4 @@
-"""Every Python example of the README runs as it stands."""
+"""Every Python example of the README runs as it stands, and prints what the comments at its end say."""
 
 import re
 from pathlib import Path
@@ -11,10 +11,13 @@ BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), 
 
 def test_there_are_examples():
     assert BLOCKS
-    assert len(BLOCKS[0].strip().splitlines()) == 6
+    assert len([line for line in BLOCKS[0].splitlines() if line]) == 6
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=range(len(BLOCKS)))
 def test_example_runs(block, capsys):
     exec(compile(block, str(README), "exec"), {"__name__": "example"})
-    assert capsys.readouterr().err == ""
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    promised = [line.removeprefix("# ") for line in block.splitlines() if line.startswith("# ")]
+    assert not promised or captured.out.splitlines() == promised

@@ -88,6 +88,10 @@ class Products(ABC):
     def squared_residual(self, W: Floats, H: Floats) -> float:
         """||M - W H||_F^2 for dense factors of shape (m, k) and (k, n)."""
 
+    @abstractmethod
+    def residual(self, W: Floats, H: Floats) -> Residual:
+        """E = M - W H, explicit where M is dense and implicit where it is sparse."""
+
     def column(self, index: int) -> Floats:
         """One column as a dense vector."""
         return self.columns(np.array([index]))[:, 0]
@@ -106,6 +110,39 @@ class Products(ABC):
     def _row_blocks(self) -> Iterator[slice]:
         step = max(1, BLOCK_BYTES // (self.shape[1] * self.dtype.itemsize))
         return (slice(start, start + step) for start in range(0, self.shape[0], step))
+
+
+class Residual(ABC):
+    """E = M - W H, asked for its products with the columns of M; ``.T`` gives the same for the transposes."""
+
+    matrix: Products
+
+    @property
+    @abstractmethod
+    def T(self) -> Residual:
+        """The transpose."""
+
+    @abstractmethod
+    def cross(self, indices: Indices) -> Floats:
+        """The rows ``indices`` of M'E, a dense k x n block."""
+
+    @cached_property
+    @abstractmethod
+    def squared_norm(self) -> float:
+        """||E||_F^2."""
+
+    @cached_property
+    @abstractmethod
+    def inner(self) -> float:
+        """<E, M>."""
+
+    def cross_blocks(self, memory: int = BLOCK_BYTES) -> Iterator[tuple[Indices, Floats]]:
+        """All of M'E, as pairs of indices and rows, each block within ``memory`` bytes."""
+        n = self.matrix.shape[1]
+        step = max(1, memory // (8 * n))
+        for start in range(0, n, step):
+            indices = np.arange(start, min(start + step, n))
+            yield indices, self.cross(indices)
 
 
 class DenseProducts(Products):
@@ -154,6 +191,34 @@ class DenseProducts(Products):
             residual = self.matrix[rows] - W[rows] @ H
             total += float(np.vdot(residual, residual))
         return total
+
+    def residual(self, W: Floats, H: Floats) -> DenseResidual:  # noqa: D102
+        return DenseResidual(self, self.matrix - W @ H)
+
+
+class DenseResidual(Residual):
+    """A residual held as an array."""
+
+    def __init__(self, matrix: DenseProducts, array: Floats) -> None:
+        self.matrix: DenseProducts = matrix
+        self.array = array
+
+    @property
+    def T(self) -> DenseResidual:  # noqa: D102
+        return DenseResidual(self.matrix.T, self.array.T)
+
+    def cross(self, indices: Indices) -> Floats:  # noqa: D102
+        first, last = int(indices[0]), int(indices[-1])
+        part = slice(first, last + 1) if last - first + 1 == indices.size else indices  # a view where possible
+        return np.asarray(self.matrix.matrix[:, part].T @ self.array)
+
+    @cached_property
+    def squared_norm(self) -> float:  # noqa: D102
+        return float(np.vdot(self.array, self.array))
+
+    @cached_property
+    def inner(self) -> float:  # noqa: D102
+        return float(np.einsum("ij,ij->", self.array, self.matrix.matrix))
 
 
 class SparseProducts(Products):
@@ -205,10 +270,49 @@ class SparseProducts(Products):
         blocks = (sp.csr_array(W[rows]) @ right - self._by_rows[rows] for rows in self._row_blocks())
         return sum(float(np.vdot(block.data, block.data)) for block in blocks)
 
+    def residual(self, W: Floats, H: Floats) -> SparseResidual:  # noqa: D102
+        return SparseResidual(self, W, H)
+
+    def gram_rows(self, indices: Indices) -> Floats:
+        """The rows ``indices`` of M'M, dense."""
+        return np.asarray((self._by_columns[:, indices].T @ self._by_rows).toarray())
+
     def _column_totals(self, data: NDArray[np.float64]) -> NDArray[np.float64]:
         by_columns = self._by_columns
         pattern = sp.csr_array((data, by_columns.indices, by_columns.indptr), shape=self.shape[::-1])
         return np.asarray(pattern @ np.ones(self.shape[0]))
+
+
+class SparseResidual(Residual):
+    """A residual held as the sparse matrix and the two factors."""
+
+    def __init__(self, matrix: SparseProducts, W: Floats, H: Floats) -> None:
+        self.matrix: SparseProducts = matrix
+        self.W = W
+        self.H = H
+
+    @property
+    def T(self) -> SparseResidual:  # noqa: D102
+        return SparseResidual(self.matrix.T, self.H.T, self.W.T)
+
+    @cached_property
+    def _image(self) -> Floats:
+        """M'W."""
+        return self.matrix.T.dot(self.W)
+
+    def cross(self, indices: Indices) -> Floats:  # noqa: D102
+        block = self.matrix.gram_rows(indices)
+        if self.W.shape[1]:
+            block -= self._image[indices] @ self.H
+        return block
+
+    @cached_property
+    def squared_norm(self) -> float:  # noqa: D102
+        return self.matrix.squared_residual(self.W, self.H)
+
+    @cached_property
+    def inner(self) -> float:  # noqa: D102
+        return self.matrix.squared_norm - self.matrix.inner(self.W, self.H)
 
 
 def _unit(matrix: Matrix) -> int:

@@ -66,6 +66,59 @@ class Weights:
 
 
 @dataclass(frozen=True)
+class ConvexSolution:
+    """A solution of the convex model with its certificate.
+
+    Attributes
+    ----------
+    columns, rows : int arrays
+        Indices of the nonzero rows of X and columns of Y.
+    X : array, shape (len(columns), n)
+        The nonzero rows of X.
+    Y : array, shape (m, len(rows))
+        The nonzero columns of Y.
+    strength : float
+        lambda.
+    objective, lower_bound : float
+        The value reached and a proved bound on the optimum.
+    residual_norm : float
+        ||M - M X - Y M||_F.
+    n_iterations : int
+        Gradient steps.
+    converged : bool
+        Whether the relative gap met the tolerance.
+    stop_reason : str
+    """
+
+    columns: Indices
+    rows: Indices
+    X: Floats
+    Y: Floats
+    strength: float
+    objective: float
+    lower_bound: float
+    residual_norm: float
+    n_iterations: int
+    converged: bool
+    stop_reason: str
+
+    @property
+    def gap(self) -> float:
+        """Relative duality gap, (objective - lower_bound) / objective."""
+        return (self.objective - self.lower_bound) / self.objective if self.objective > 0 else 0.0
+
+    @property
+    def column_diagonal(self) -> Floats:
+        """X_ii of ``columns``."""
+        return self.X[np.arange(self.columns.size), self.columns]
+
+    @property
+    def row_diagonal(self) -> Floats:
+        """Y_ll of ``rows``."""
+        return self.Y[self.rows, np.arange(self.rows.size)]
+
+
+@dataclass(frozen=True)
 class Factorization:
     """A matrix explained by some of its own columns and rows, M ~ M[:, columns] P1 + P2 M[rows, :].
 

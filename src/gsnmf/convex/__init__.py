@@ -1,1 +1,18 @@
 """The convex model of generalized separable NMF, and its exact counterpart."""
+
+from gsnmf.convex.exact import ExactSolution, exact, is_separable
+from gsnmf.convex.postprocess import automatic_sizes
+from gsnmf.convex.projection import project
+from gsnmf.convex.solve import solve_convex
+from gsnmf.convex.uniqueness import Uniqueness, uniqueness
+
+__all__ = [
+    "ExactSolution",
+    "Uniqueness",
+    "automatic_sizes",
+    "exact",
+    "is_separable",
+    "project",
+    "solve_convex",
+    "uniqueness",
+]

@@ -12,7 +12,7 @@ Floats: TypeAlias = NDArray[np.floating[Any]]
 # there, and its bound w_j / w_i would overflow: it counts as zero.
 _SMALLEST_WEIGHT = {np.dtype(np.float32): 1e-37, np.dtype(np.float64): 1e-150}
 
-_PARALLEL_ENTRIES = 1 << 16  # below this many entries, starting the threads costs more than the work
+PARALLEL_ENTRIES = 1 << 16  # below this many entries, starting the threads costs more than the work
 
 
 def project(X: ArrayLike, weights: ArrayLike, indices: ArrayLike | None = None, out: Floats | None = None) -> Floats:
@@ -101,7 +101,7 @@ def project(X: ArrayLike, weights: ArrayLike, indices: ArrayLike | None = None, 
     elif out.shape != rows.shape or out.dtype != rows.dtype:
         raise ValueError(f"out must have shape {rows.shape} and dtype {rows.dtype}; got {out.shape} and {out.dtype}.")
     target = out if out.flags.c_contiguous else np.empty_like(rows)
-    kernel = _project_rows_parallel if rows.size >= _PARALLEL_ENTRIES else _project_rows
+    kernel = _project_rows_parallel if rows.size >= PARALLEL_ENTRIES else _project_rows
     kernel(rows, scaled, positions, target)
     if target is not out:
         out[...] = target

@@ -1,0 +1,190 @@
+r"""Penalties that make rows of X (and columns of Y) vanish: small objects that the convex solver is built on.
+
+Each is a sum over rows, lambda times
+
+- ``trace``: :math:`X_{ii}`, with :math:`0 \le X_{ij} \le (w_j / w_i) X_{ii}` and :math:`X_{ii} \le 1` (the set Omega);
+- ``group-2``: :math:`\|X(i, :)\|_2`, with X nonnegative (Elhamifar, Sapiro, Vidal 2012);
+- ``group-inf``: :math:`\|X(i, :)\|_\infty`, with X nonnegative (Esser et al. 2012).
+
+What a solver needs of it: the step that lowers it (`shrink`), the score of a row, which says how much the row could
+still lower the objective, the value, and from the scores a lower bound on the optimum.
+
+References
+----------
+E. Elhamifar, G. Sapiro, R. Vidal, See all by looking at a few, CVPR 2012, doi:10.1109/CVPR.2012.6247852.
+E. Esser et al., A convex model for nonnegative matrix factorization and dimensionality reduction on physical space,
+IEEE Trans. Image Process. 21 (2012), doi:10.1109/TIP.2012.2190081.
+N. Gillis, R. Luce, Robust near-separable nonnegative matrix factorization using linear optimization, JMLR 15 (2014).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numba
+import numpy as np
+
+from gsnmf.convex.projection import PARALLEL_ENTRIES, project_row
+from gsnmf.validation import Floats, Indices
+
+_Array = Floats
+
+_TRACE, _GROUP_2, _GROUP_INF = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class Penalty:
+    """A penalty on rows; ``kind`` is its number in the compiled kernels."""
+
+    name: str
+    kind: int
+
+    @property
+    def capped(self) -> bool:
+        """Whether a row is bounded by one, so that its dual condition may be violated at a price."""
+        return self.kind == _TRACE
+
+    def shrink(self, X: _Array, thresholds: _Array, indices: Indices, weights: _Array) -> None:
+        """Minimise |z - x|^2 / 2 + threshold penalty(z) over z for each row x of X, in place."""
+        kernel = _shrink_parallel if X.size >= PARALLEL_ENTRIES else _shrink_serial
+        kernel(X, thresholds, indices, weights, self.kind)
+
+    def scores(self, slopes: _Array, indices: Indices, weights: _Array) -> _Array:
+        """The dual norm of each row of ``slopes`` = M_i'E. A row can help only if it exceeds lambda."""
+        kernel = _scores_parallel if slopes.size >= PARALLEL_ENTRIES else _scores_serial
+        return np.asarray(kernel(slopes, indices, weights, self.kind))
+
+    def value(self, X: _Array, indices: Indices) -> float:
+        """The penalty, without lambda."""
+        if self.kind == _TRACE:
+            return float(X[np.arange(indices.size), indices].sum())
+        return float(np.linalg.norm(X, axis=1, ord=2 if self.kind == _GROUP_2 else np.inf).sum())
+
+    def dual_bound(self, scores: _Array, inner: float, squared_norm: float, strength: float) -> float:
+        r"""A lower bound on the optimum from the residual E times the best factor t.
+
+        .. math:: D(t) = t \langle E, M \rangle - \tfrac{t^2}{2} \|E\|^2 + \sum_i \min(0, \lambda - t s_i)
+
+        for the trace, and without the sum but with all :math:`t s_i \le \lambda` for the norms.
+        """
+        if squared_norm <= 0.0 or inner <= 0.0:
+            return 0.0
+        positive = np.sort(scores[scores > 0.0])[::-1]
+        if not self.capped:
+            t = inner / squared_norm
+            if positive.size:
+                t = min(t, strength / float(positive[0]))
+            return t * inner - 0.5 * t * t * squared_norm
+        # D is concave; its slope falls by s_i where t passes lambda / s_i
+        breaks = strength / positive
+        drops = np.cumsum(positive)
+        passed = int(np.searchsorted(-(inner - squared_norm * breaks - drops), 0.0))
+        upper = breaks[passed] if passed < breaks.size else np.inf
+        slope = inner - (drops[passed - 1] if passed else 0.0)
+        t = max(0.0, min(upper, slope / squared_norm))
+        return float(t * inner - 0.5 * t * t * squared_norm + np.minimum(0.0, strength - t * positive).sum())
+
+
+TRACE = Penalty("trace", _TRACE)
+GROUP_2 = Penalty("group-2", _GROUP_2)
+GROUP_INF = Penalty("group-inf", _GROUP_INF)
+
+PENALTIES = {penalty.name: penalty for penalty in (TRACE, GROUP_2, GROUP_INF)}
+
+
+@numba.njit(cache=True)
+def _shrink_row(row: _Array, threshold: float, index: int, weights: _Array, kind: int) -> None:
+    if kind == _TRACE:
+        row[index] -= threshold
+        project_row(row, weights, index)
+    elif kind == _GROUP_2:
+        _shrink_norm(row, threshold)
+    else:
+        _shrink_maximum(row, threshold)
+
+
+@numba.njit(cache=True)
+def _shrink_serial(X: _Array, thresholds: _Array, indices: Indices, weights: _Array, kind: int) -> None:
+    for i in range(X.shape[0]):
+        _shrink_row(X[i], thresholds[i], indices[i], weights, kind)
+
+
+@numba.njit(cache=True, parallel=True)
+def _shrink_parallel(X: _Array, thresholds: _Array, indices: Indices, weights: _Array, kind: int) -> None:
+    for i in numba.prange(X.shape[0]):
+        _shrink_row(X[i], thresholds[i], indices[i], weights, kind)
+
+
+@numba.njit(cache=True)
+def _shrink_norm(row: _Array, threshold: float) -> None:
+    """Minimise |z - row|^2 / 2 + threshold |z|_2 over z >= 0, in place."""
+    squared = 0.0
+    for j in range(row.size):
+        row[j] = max(row[j], 0.0)
+        squared += row[j] * row[j]
+    norm = math.sqrt(squared)
+    factor = 1.0 - threshold / norm if norm > threshold else 0.0
+    for j in range(row.size):
+        row[j] *= factor
+
+
+@numba.njit(cache=True)
+def _shrink_maximum(row: _Array, threshold: float) -> None:
+    """Minimise |z - row|^2 / 2 + threshold max(z) over z >= 0, in place: cut at the level that removes threshold."""
+    total = 0.0
+    for j in range(row.size):
+        row[j] = max(row[j], 0.0)
+        total += row[j]
+    if total <= threshold:
+        row[:] = 0.0
+        return
+    level = 0.0
+    for _ in range(row.size):  # Newton on a convex, decreasing, piecewise linear function: monotone and finite
+        above, count = 0.0, 0
+        for j in range(row.size):
+            if row[j] > level:
+                above += row[j]
+                count += 1
+        better = (above - threshold) / count
+        if better <= level:
+            break
+        level = better
+    for j in range(row.size):
+        row[j] = min(row[j], level)
+
+
+@numba.njit(cache=True, fastmath={"reassoc", "nsz", "contract"})
+def _score_row(slopes: _Array, index: int, weights: _Array, kind: int) -> float:
+    total = 0.0
+    if kind == _TRACE:
+        own = float(weights[index])
+        if own == 0.0:
+            return -math.inf
+        for j in range(slopes.size):
+            total += weights[j] * max(0.0, slopes[j])
+        diagonal = float(slopes[index])
+        return (total - own * max(0.0, diagonal)) / own + diagonal
+    if kind == _GROUP_2:
+        for j in range(slopes.size):
+            total += max(0.0, slopes[j]) ** 2
+        return math.sqrt(total)
+    for j in range(slopes.size):
+        total += max(0.0, slopes[j])
+    return total
+
+
+@numba.njit(cache=True)
+def _scores_serial(slopes: _Array, indices: Indices, weights: _Array, kind: int) -> _Array:
+    scores = np.empty(slopes.shape[0])
+    for i in range(scores.size):
+        scores[i] = _score_row(slopes[i], indices[i], weights, kind)
+    return scores
+
+
+@numba.njit(cache=True, parallel=True)
+def _scores_parallel(slopes: _Array, indices: Indices, weights: _Array, kind: int) -> _Array:
+    scores = np.empty(slopes.shape[0])
+    for i in numba.prange(scores.size):
+        scores[i] = _score_row(slopes[i], indices[i], weights, kind)
+    return scores

@@ -1,0 +1,82 @@
+"""From a solution of the convex model to columns and rows: the paper's procedures, and a choice of how many.
+
+- Largest diagonal entries: given how many columns and how many rows, those with the largest X_ii and Y_ll. For matrices
+  close to the model.
+- In order of importance: for real data, where a single outlier can have a large diagonal entry, columns are ordered by
+  SPA on X^T and rows by SPA on Y, so that many large entries in a row of X count; then the next column or the next row
+  is taken, whichever leaves the smaller residual after projection.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gsnmf.products import Products, products
+from gsnmf.results import ConvexSolution, Selection
+from gsnmf.selection.implicit_residual import ResidualSide
+from gsnmf.selection.successive_projection import successive_projection
+from gsnmf.validation import Floats, Indices
+
+
+def largest_diagonal(solution: ConvexSolution, n_columns: int, n_rows: int, method: str) -> Selection:
+    """The columns with the ``n_columns`` largest X_ii and the rows with the ``n_rows`` largest Y_ll."""
+    columns = _largest(solution.columns, solution.column_diagonal, n_columns)
+    rows = _largest(solution.rows, solution.row_diagonal, n_rows)
+    order = "c" * columns.size + "r" * rows.size
+    enough = len(order) == n_columns + n_rows
+    return Selection(columns, rows, order, method, "rank reached" if enough else "residual is zero")
+
+
+def by_importance(solution: ConvexSolution, matrix: Products, rank: int, method: str) -> Selection:
+    """``rank`` columns and rows in order of importance, dividing the rank between them."""
+    queues = {
+        "c": list(solution.columns[_importance(solution.X.T)]),
+        "r": list(solution.rows[_importance(solution.Y)]),
+    }
+    columns_side, rows_side = ResidualSide(matrix, rank), ResidualSide(matrix.T, rank)
+    sides = {"c": (columns_side, rows_side), "r": (rows_side, columns_side)}
+    chosen: dict[str, list[int]] = {"c": [], "r": []}
+    order = ""
+    while len(order) < rank:
+        gains = {
+            letter: side.gain(queues[letter][0], other) if queues[letter] else 0.0
+            for letter, (side, other) in sides.items()
+        }
+        letter = "c" if gains["c"] >= gains["r"] else "r"
+        if gains[letter] <= 0.0:
+            break
+        index = int(queues[letter].pop(0))
+        side, other = sides[letter]
+        side.choose(index, other)
+        chosen[letter].append(index)
+        order += letter
+    columns, rows = (np.array(chosen[letter], dtype=np.intp) for letter in "cr")
+    return Selection(columns, rows, order, method, "rank reached" if len(order) == rank else "residual is zero")
+
+
+def automatic_sizes(solution: ConvexSolution, threshold: float | None = None) -> tuple[int, int]:
+    """How many columns and rows the diagonals ask for.
+
+    Parameters
+    ----------
+    solution : ConvexSolution
+    threshold : float, optional
+        Count the diagonal entries above it. By default it lies in the widest gap between two successive entries, which
+        is where the chosen and the others part when the matrix is close to the model.
+    """
+    diagonal = np.sort(np.concatenate([solution.column_diagonal, solution.row_diagonal, [0.0]]))
+    if threshold is None:
+        widest = int(np.argmax(np.diff(diagonal))) if diagonal.size > 1 else 0
+        threshold = float(diagonal[widest])
+    return int((solution.column_diagonal > threshold).sum()), int((solution.row_diagonal > threshold).sum())
+
+
+def _largest(indices: Indices, diagonal: Floats, count: int) -> Indices:
+    return indices[np.argsort(-diagonal, kind="stable")[:count]]
+
+
+def _importance(vectors: Floats) -> Indices:
+    """Order of the columns of ``vectors`` by SPA."""
+    if vectors.shape[1] == 0:
+        return np.empty(0, dtype=np.intp)
+    return successive_projection(products(vectors), vectors.shape[1], axis="columns").columns
