@@ -11,7 +11,7 @@ from scipy.optimize import OptimizeResult, linprog
 from sklearn.exceptions import ConvergenceWarning
 
 from gsnmf.convex import exact as exact_module
-from gsnmf.convex.exact import MAX_VARIABLES, exact, is_separable
+from gsnmf.convex.exact import MAX_VARIABLES, is_separable, solve_exact
 from gsnmf.datasets import gspa_failure_example, non_unique_example, three_three_separable, two_one_separable
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -86,7 +86,7 @@ def check_decomposition(matrix, solution):
 @given(SEEDS)
 def test_smallest_is_what_trying_all_finds(seed):
     matrix = small_matrix(seed)
-    solution = exact(matrix)
+    solution = solve_exact(matrix)
     assert solution.found
     assert solution.proved
     assert solution.stop_reason == "solved"
@@ -104,7 +104,7 @@ def test_pairs_are_what_trying_all_finds(seed):
     for size in range(1, m + n + 1):
         sizes = {(len(columns), len(rows)) for columns, rows in all_decompositions(matrix, size)}
         for r1 in range(max(0, size - m), min(size, n) + 1):
-            solution = exact(matrix, pair=(r1, size - r1))
+            solution = solve_exact(matrix, pair=(r1, size - r1))
             assert solution.proved
             assert solution.found == ((r1, size - r1) in sizes)
             assert is_separable(matrix, r1, size - r1) == solution.found
@@ -115,7 +115,7 @@ def test_pairs_are_what_trying_all_finds(seed):
 
 def test_smallest_non_unique_matrix():
     matrix = non_unique_example().matrix
-    assert exact(matrix).n_selected == 3
+    assert solve_exact(matrix).n_selected == 3
     for pair in ((2, 1), (1, 2), (3, 0), (0, 3)):
         assert is_separable(matrix, *pair)
     for pair in ((2, 0), (1, 1), (0, 2)):
@@ -125,18 +125,18 @@ def test_smallest_non_unique_matrix():
 @pytest.mark.parametrize("n", range(5, 11))
 def test_lemma_1(n):
     truth = two_one_separable(n)
-    solution = exact(truth.matrix)
+    solution = solve_exact(truth.matrix)
     assert (solution.n_selected, solution.lower_bound, solution.proved) == (3, 3, True)
-    check_decomposition(truth.matrix, exact(truth.matrix, pair=(2, 1)))
+    check_decomposition(truth.matrix, solve_exact(truth.matrix, pair=(2, 1)))
     assert not is_separable(truth.matrix, n - 1, 0)
 
 
 @pytest.mark.parametrize(("m", "n"), [(5, 5), (6, 9)])
 def test_property_5(m, n):
     truth = three_three_separable(m, n)
-    solution = exact(truth.matrix)
+    solution = solve_exact(truth.matrix)
     assert (solution.n_selected, solution.lower_bound, solution.proved) == (6, 6, True)
-    check_decomposition(truth.matrix, exact(truth.matrix, pair=(3, 3)))
+    check_decomposition(truth.matrix, solve_exact(truth.matrix, pair=(3, 3)))
     assert not is_separable(truth.matrix, n + 2, 0)
     assert not is_separable(truth.matrix, 0, m + 2)
 
@@ -144,7 +144,7 @@ def test_property_5(m, n):
 def test_example_1_has_one_smallest_decomposition():
     """It is (3, 1)-separable to 0.024 %: tolerances must tell that from zero."""
     truth = gspa_failure_example()
-    solution = exact(truth.matrix)
+    solution = solve_exact(truth.matrix)
     assert (solution.n_selected, solution.lower_bound, solution.proved) == (4, 4, True)
     assert_array_equal(solution.columns, truth.columns)
     assert_array_equal(solution.rows, truth.rows)
@@ -162,8 +162,8 @@ def test_tolerance_decides_what_is_zero():
     rng = np.random.default_rng(0)
     matrix = planted(rng, 8, 9, 2, 2)
     noisy = matrix + 1e-5 * rng.random(matrix.shape)
-    assert exact(noisy).n_selected > 4
-    solution = exact(noisy, tolerance=1e-3)
+    assert solve_exact(noisy).n_selected > 4
+    solution = solve_exact(noisy, tolerance=1e-3)
     assert_array_equal(solution.columns, [0, 1])
     assert_array_equal(solution.rows, [6, 7])
     assert 0 < solution.relative_error < 1e-4
@@ -171,7 +171,7 @@ def test_tolerance_decides_what_is_zero():
 
 def test_a_planted_decomposition_is_found_in_a_larger_matrix():
     matrix = planted(np.random.default_rng(1), 30, 25, 3, 4)
-    solution = exact(matrix)
+    solution = solve_exact(matrix)
     assert_array_equal(solution.columns, np.arange(3))
     assert_array_equal(solution.rows, np.arange(26, 30))
     assert solution.proved
@@ -184,11 +184,11 @@ def test_transposition_scaling_and_permutation(seed):
     rng = np.random.default_rng(seed)
     matrix = small_matrix(seed)
     m, n = matrix.shape
-    size = exact(matrix).n_selected
+    size = solve_exact(matrix).n_selected
     rows, columns = rng.permutation(m), rng.permutation(n)
     factors = 10.0 ** rng.uniform(-3, 3, m)[:, None], 10.0 ** rng.uniform(-3, 3, n)
     for other in (matrix.T, matrix[rows][:, columns], factors[0] * matrix * factors[1]):
-        solution = exact(other)
+        solution = solve_exact(other)
         assert (solution.n_selected, solution.proved) == (size, True)
         assert solution.relative_error <= 1e-12
 
@@ -196,7 +196,7 @@ def test_transposition_scaling_and_permutation(seed):
 def test_entries_of_any_magnitude():
     matrix = non_unique_example().matrix
     for factor in (1e-200, 1e200):
-        solution = exact(factor * matrix, pair=(2, 1))
+        solution = solve_exact(factor * matrix, pair=(2, 1))
         assert solution.found
         assert solution.relative_error <= 1e-12
 
@@ -204,7 +204,7 @@ def test_entries_of_any_magnitude():
 @pytest.mark.parametrize("convert", [sp.csr_array, sp.csc_matrix, lambda matrix: matrix.astype(np.float32)])
 def test_sparse_and_single_precision(convert):
     truth = gspa_failure_example()
-    solution = exact(convert(truth.matrix))
+    solution = solve_exact(convert(truth.matrix))
     assert_array_equal(solution.columns, truth.columns)
     assert_array_equal(solution.rows, truth.rows)
 
@@ -212,15 +212,15 @@ def test_sparse_and_single_precision(convert):
 def test_input_is_kept():
     matrix = gspa_failure_example().matrix
     before = matrix.copy()
-    exact(matrix)
+    solve_exact(matrix)
     assert_array_equal(matrix, before)
 
 
 def test_zero_matrix_needs_nothing():
-    solution = exact(np.zeros((3, 4)))
+    solution = solve_exact(np.zeros((3, 4)))
     assert (solution.n_selected, solution.lower_bound, solution.proved) == (0, 0, True)
     assert solution.relative_error == 0
-    solution = exact(np.zeros((3, 4)), pair=(2, 1))
+    solution = solve_exact(np.zeros((3, 4)), pair=(2, 1))
     assert solution.found
     assert (solution.columns.size, solution.rows.size) == (2, 1)
 
@@ -228,24 +228,24 @@ def test_zero_matrix_needs_nothing():
 def test_zero_rows_and_columns_fill_up_a_pair():
     matrix = np.zeros((5, 5))
     matrix[np.ix_([0, 2, 3], [1, 2, 4])] = non_unique_example().matrix
-    solution = exact(matrix, pair=(4, 2))
+    solution = solve_exact(matrix, pair=(4, 2))
     assert solution.found
     assert (solution.columns.size, solution.rows.size) == (4, 2)
     check_decomposition(matrix, solution)
-    assert exact(matrix).n_selected == 3
+    assert solve_exact(matrix).n_selected == 3
 
 
 def test_repeated_columns_are_chosen_once():
     matrix = np.array([[1.0, 2.0, 0.0, 1.0], [0.0, 0.0, 3.0, 1.0]])
-    solution = exact(matrix)
+    solution = solve_exact(matrix)
     assert_array_equal(solution.columns, [0, 2])
     assert_allclose(solution.column_weights, [[1, 2, 0, 1], [0, 0, 1, 1 / 3]])
 
 
 def test_max_rank():
     matrix = three_three_separable(5, 5).matrix
-    assert exact(matrix, max_rank=6).n_selected == 6
-    solution = exact(matrix, max_rank=5)
+    assert solve_exact(matrix, max_rank=6).n_selected == 6
+    solution = solve_exact(matrix, max_rank=5)
     assert not solution.found
     assert solution.proved
     assert solution.stop_reason == "infeasible"
@@ -266,7 +266,7 @@ def hard_matrix():
 def test_program_is_solved_where_bounds_do_not_meet():
     matrix = hard_matrix()
     assert np.linalg.matrix_rank(matrix) == 4
-    solution = exact(matrix)
+    solution = solve_exact(matrix)
     assert (solution.columns.size, solution.rows.size) == (4, 1)
     assert (solution.lower_bound, solution.proved) == (5, True)
     check_decomposition(matrix, solution)
@@ -277,7 +277,7 @@ def test_program_is_solved_where_bounds_do_not_meet():
 def test_time_limit():
     matrix = hard_matrix()
     with pytest.warns(ConvergenceWarning, match="Raise time_limit"):
-        solution = exact(matrix, time_limit=1e-9)
+        solution = solve_exact(matrix, time_limit=1e-9)
     assert solution.stop_reason == "time limit"
     assert solution.found
     assert not solution.proved
@@ -285,7 +285,7 @@ def test_time_limit():
     assert solution.relative_error <= 1e-12
     with pytest.raises(TimeoutError, match="raise time_limit"):
         is_separable(matrix, 4, 1, time_limit=1e-9)
-    assert exact(matrix).proved
+    assert solve_exact(matrix).proved
 
 
 def test_solver_stopped_with_a_bound(monkeypatch):
@@ -295,17 +295,17 @@ def test_solver_stopped_with_a_bound(monkeypatch):
     stopped = OptimizeResult(status=1, x=None, mip_dual_bound=rank + 0.5, message="time limit")
     monkeypatch.setattr(exact_module, "milp", lambda *_, **__: stopped)
     with pytest.warns(ConvergenceWarning):
-        solution = exact(matrix)
+        solution = solve_exact(matrix)
     assert solution.lower_bound == rank + 1
     monkeypatch.setattr(exact_module, "milp", lambda *_, **__: OptimizeResult(status=4, message="no basis"))
     with pytest.raises(RuntimeError, match="no basis"):
-        exact(matrix)
+        solve_exact(matrix)
 
 
 def test_choices_that_do_not_fit_are_excluded(monkeypatch):
     """The program is looser than the tolerance: what it proposes is checked, and what does not fit is left out."""
     matrix = hard_matrix()
-    expected = exact(matrix)
+    expected = solve_exact(matrix)
     fit, refused = exact_module._fit, []
 
     def refuse_one(equations, chosen):
@@ -316,7 +316,7 @@ def test_choices_that_do_not_fit_are_excluded(monkeypatch):
         return result
 
     monkeypatch.setattr(exact_module, "_fit", refuse_one)
-    solution = exact(matrix)
+    solution = solve_exact(matrix)
     assert_array_equal(refused[0][0], expected.columns)
     assert_array_equal(refused[0][1], expected.rows)
     assert solution.proved
@@ -327,7 +327,7 @@ def test_choices_that_do_not_fit_are_excluded(monkeypatch):
 def test_too_large():
     side = int(np.sqrt(MAX_VARIABLES / 2)) + 1
     with pytest.raises(ValueError, match='method="convex"'):
-        exact(sp.eye_array(side))
+        solve_exact(sp.eye_array(side))
 
 
 @pytest.mark.parametrize(
@@ -343,10 +343,10 @@ def test_too_large():
 )
 def test_bad_arguments(options, message):
     with pytest.raises(ValueError, match=message):
-        exact(np.eye(3), **options)
+        solve_exact(np.eye(3), **options)
 
 
 def test_no_warning_when_settled():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        exact(non_unique_example().matrix)
+        solve_exact(non_unique_example().matrix)

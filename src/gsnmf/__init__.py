@@ -4,6 +4,7 @@ from gsnmf.factorize import factorize, select
 from gsnmf.methods import Method, methods
 from gsnmf.results import Factorization, Selection, Weights
 from gsnmf.scaling import Scaling, scale
+from gsnmf.selection.ranks import RankPath, rank_path
 from gsnmf.weights import fit_weights
 
 __version__ = "0.1.0"
@@ -11,12 +12,14 @@ __version__ = "0.1.0"
 __all__ = [
     "Factorization",
     "Method",
+    "RankPath",
     "Scaling",
     "Selection",
     "Weights",
     "factorize",
     "fit_weights",
     "methods",
+    "rank_path",
     "scale",
     "select",
 ]

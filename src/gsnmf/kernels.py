@@ -258,3 +258,16 @@ def _subtract(columns: _Array, indices: NDArray[np.int64], size: int, target: _A
     for a in range(size):
         for k in range(indices[a] + 1):
             out[k] -= z[a] * columns[indices[a], k]
+
+
+@numba.njit(cache=True, parallel=True, fastmath=True)
+def positive_squares(rows: _Array) -> _Array:
+    """Sum of the squares of the positive entries of each row."""
+    sums = np.empty(rows.shape[0])
+    for i in numba.prange(rows.shape[0]):
+        total = 0.0
+        for j in range(rows.shape[1]):
+            value = max(0.0, rows[i, j])
+            total += value * value
+        sums[i] = total
+    return sums

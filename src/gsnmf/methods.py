@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
+
+from gsnmf.convex.exact import solve_exact
+from gsnmf.convex.penalties import GROUP_2, GROUP_INF, TRACE, Penalty
+from gsnmf.convex.solve import convex_selection, fast_gradient_selection
 from gsnmf.products import Products
 from gsnmf.results import Selection
+from gsnmf.selection.automatic import automatic_selection
+from gsnmf.selection.pursuit import pursuit
 from gsnmf.selection.successive_projection import (
     generalized_successive_projection,
     successive_projection,
@@ -34,8 +41,8 @@ class Method:
         Operations, for an m x n matrix and rank r.
     reference : str
         DOI of the publication.
-    needs_pair : bool
-        Whether the rank must be a pair (n_columns, n_rows).
+    rank : {"number", "pair", "either"}
+        Whether the rank is a number, a pair (n_columns, n_rows), or may be either.
     """
 
     name: str
@@ -44,28 +51,93 @@ class Method:
     guarantee: str
     cost: str
     reference: str
-    needs_pair: bool
+    rank: Literal["number", "pair", "either"]
     run: Callable[[Products, Any], Selection]
 
     def __call__(self, matrix: Products, rank: Any) -> Selection:
         """Check the rank and choose."""
-        checked = check_rank_pair(rank, matrix.shape) if self.needs_pair else check_rank(rank, matrix.shape)
-        return self.run(matrix, checked)
+        return self.run(matrix, self.checked_rank(rank, matrix.shape))
+
+    def checked_rank(self, rank: Any, shape: tuple[int, int]) -> int | tuple[int, int]:
+        """The rank as the method takes it, or an error that says what is allowed."""
+        as_pair = self.rank == "pair" or (self.rank == "either" and isinstance(rank, (tuple, list, np.ndarray)))
+        return check_rank_pair(rank, shape) if as_pair else check_rank(rank, shape)
 
 
-_GSPA = Method(
-    name="gspa",
-    title="generalized successive projection",
+def _separable(name: str, penalty: Penalty) -> Callable[[Products, int], Selection]:
+    return lambda matrix, rank: convex_selection(matrix, rank, penalty=penalty, with_rows=False, method=name)
+
+
+def _exact_selection(matrix: Products, rank: int | tuple[int, int]) -> Selection:
+    whole = matrix.columns(np.arange(matrix.shape[1]))
+    solution = solve_exact(whole, max_rank=rank) if isinstance(rank, int) else solve_exact(whole, pair=rank)
+    if not solution.found:
+        raise ValueError(
+            f"the matrix has no exact decomposition of rank {rank}: at least {solution.lower_bound} columns and rows "
+            "are needed; use method='convex' or 'auto' for an approximate one."
+        )
+    order = "c" * solution.columns.size + "r" * solution.rows.size
+    size = rank if isinstance(rank, int) else sum(rank)
+    return Selection(
+        solution.columns, solution.rows, order, "exact", "rank reached" if len(order) == size else "residual is zero"
+    )
+
+
+_MODEL = "10.1109/TPAMI.2019.2956046"
+
+AUTO = Method(
+    name="auto",
+    title="several starts and exchanges",
     selects="columns and rows together",
-    guarantee="heuristic; meant for matrices with equal row sums and equal column sums",
-    cost="O(nnz r)",
-    reference="10.1109/TPAMI.2019.2956046",
-    needs_pair=False,
-    run=generalized_successive_projection,
+    guarantee="the best of all starts by the true error; no single exchange improves it if time allowed",
+    cost="as the effort allows: about 1 s, 10 s or minutes",
+    reference=_MODEL,
+    rank="either",
+    run=automatic_selection,
 )
 
 _METHODS = (
-    _GSPA,
+    AUTO,
+    Method(
+        name="convex",
+        title="convex model on a working set",
+        selects="columns and rows together",
+        guarantee="optimum of the convex model to a certified duality gap; finds planted columns and rows under noise",
+        cost="O((m + n) k^2) a step for a working set of size k, O(mn(m + n)) for the certificate",
+        reference=_MODEL,
+        rank="either",
+        run=convex_selection,
+    ),
+    Method(
+        name="gs-fgm",
+        title="convex model by the paper's fast gradient method",
+        selects="columns and rows together",
+        guarantee="as convex, without the certificate",
+        cost="O(mn(m + n)) a step, memory O(m^2 + n^2)",
+        reference=_MODEL,
+        rank="either",
+        run=fast_gradient_selection,
+    ),
+    Method(
+        name="pursuit",
+        title="pursuit",
+        selects="columns and rows together",
+        guarantee="each choice has the largest guaranteed decrease of the error; nested in the rank",
+        cost="O(c (m + n) r) a choice for c candidates",
+        reference="",
+        rank="number",
+        run=pursuit,
+    ),
+    Method(
+        name="gspa",
+        title="generalized successive projection",
+        selects="columns and rows together",
+        guarantee="heuristic; meant for matrices with equal row sums and equal column sums",
+        cost="O(nnz r)",
+        reference="10.1109/TPAMI.2019.2956046",
+        rank="number",
+        run=generalized_successive_projection,
+    ),
     Method(
         name="spa-columns",
         title="successive projection on columns",
@@ -73,7 +145,7 @@ _METHODS = (
         guarantee="exact on separable matrices whose columns have equal sums, robust to noise",
         cost="O(nnz r)",
         reference="10.1109/TPAMI.2013.226",
-        needs_pair=False,
+        rank="number",
         run=lambda matrix, rank: successive_projection(matrix, rank, axis="columns"),
     ),
     Method(
@@ -83,7 +155,7 @@ _METHODS = (
         guarantee="exact on separable transposes whose rows have equal sums, robust to noise",
         cost="O(nnz r)",
         reference="10.1109/TPAMI.2013.226",
-        needs_pair=False,
+        rank="number",
         run=lambda matrix, rank: successive_projection(matrix, rank, axis="rows"),
     ),
     Method(
@@ -93,8 +165,45 @@ _METHODS = (
         guarantee="heuristic",
         cost="O(nnz r)",
         reference="10.1109/TPAMI.2019.2956046",
-        needs_pair=True,
+        rank="pair",
         run=lambda matrix, pair: successive_projection_both(matrix, *pair),
+    ),
+    Method(
+        name="fgnsr",
+        title="convex model on columns alone by the fast gradient method",
+        selects="columns",
+        guarantee="recovers the columns of near-separable matrices",
+        cost="O(mn^2) a step, memory O(n^2)",
+        reference="10.1109/TIP.2017.2753400",
+        rank="number",
+        run=lambda matrix, rank: fast_gradient_selection(matrix, rank, with_rows=False, method="fgnsr"),
+    ),
+    *(
+        Method(
+            name=name,
+            title=f"convex model on columns alone, {words}",
+            selects="columns",
+            guarantee="optimum of the convex model to a certified duality gap",
+            cost="O(n k^2) a step for a working set of size k, O(mn^2) for the certificate",
+            reference=reference,
+            rank="number",
+            run=_separable(name, penalty),
+        )
+        for name, words, penalty, reference in (
+            ("separable-trace", "trace penalty", TRACE, "10.1109/TIP.2017.2753400"),
+            ("separable-2", "row norms q = 2", GROUP_2, "10.1109/CVPR.2012.6247852"),
+            ("separable-inf", "row norms q = infinity", GROUP_INF, "10.1109/TIP.2012.2190081"),
+        )
+    ),
+    Method(
+        name="exact",
+        title="smallest exact decomposition by mixed-integer programming",
+        selects="columns and rows together, at most as many as asked",
+        guarantee="proved smallest; for matrices that are exactly generalized separable",
+        cost="exponential; n^2 + m^2 variables",
+        reference=_MODEL,
+        rank="either",
+        run=_exact_selection,
     ),
 )
 
@@ -106,17 +215,15 @@ def methods() -> tuple[Method, ...]:
     --------
     >>> import gsnmf
     >>> [method.name for method in gsnmf.methods()][:2]
-    ['gspa', 'spa-columns']
+    ['auto', 'convex']
     """
     return _METHODS
 
 
 def find_method(name: str) -> Method:
-    """The method of that name; ``"auto"`` is the one recommended for general use."""
-    if name == "auto":
-        return _GSPA
+    """The method of that name."""
     for method in _METHODS:
         if method.name == name:
             return method
     names = ", ".join(repr(method.name) for method in _METHODS)
-    raise ValueError(f"method must be 'auto' or one of {names}; got {name!r}.")
+    raise ValueError(f"method must be one of {names}; got {name!r}.")

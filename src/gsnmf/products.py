@@ -89,6 +89,10 @@ class Products(ABC):
         """||M - W H||_F^2 for dense factors of shape (m, k) and (k, n)."""
 
     @abstractmethod
+    def gram_rows(self, indices: Indices) -> NDArray[np.float64]:
+        """The rows ``indices`` of M'M, a dense k x n block in double precision."""
+
+    @abstractmethod
     def residual(self, W: Floats, H: Floats) -> Residual:
         """E = M - W H, explicit where M is dense and implicit where it is sparse."""
 
@@ -192,6 +196,10 @@ class DenseProducts(Products):
             total += float(np.vdot(residual, residual))
         return total
 
+    def gram_rows(self, indices: Indices) -> NDArray[np.float64]:  # noqa: D102
+        chosen = self.columns(indices).astype(np.float64, copy=False)
+        return np.ascontiguousarray(self.T.dot(chosen).T, dtype=np.float64)
+
     def residual(self, W: Floats, H: Floats) -> DenseResidual:  # noqa: D102
         return DenseResidual(self, self.matrix - W @ H)
 
@@ -273,9 +281,9 @@ class SparseProducts(Products):
     def residual(self, W: Floats, H: Floats) -> SparseResidual:  # noqa: D102
         return SparseResidual(self, W, H)
 
-    def gram_rows(self, indices: Indices) -> Floats:
-        """The rows ``indices`` of M'M, dense."""
-        return np.asarray((self._by_columns[:, indices].T @ self._by_rows).toarray())
+    def gram_rows(self, indices: Indices) -> NDArray[np.float64]:  # noqa: D102
+        chosen = self._by_columns[:, indices].T.astype(np.float64)
+        return np.asarray((chosen @ self._by_rows).toarray(), dtype=np.float64)
 
     def _column_totals(self, data: NDArray[np.float64]) -> NDArray[np.float64]:
         by_columns = self._by_columns

@@ -1,18 +1,18 @@
 """The convex model of generalized separable NMF, and its exact counterpart."""
 
-from gsnmf.convex.exact import ExactSolution, exact, is_separable
+from gsnmf.convex.exact import ExactSolution, is_separable, solve_exact
 from gsnmf.convex.postprocess import automatic_sizes
 from gsnmf.convex.projection import project
 from gsnmf.convex.solve import solve_convex
-from gsnmf.convex.uniqueness import Uniqueness, uniqueness
+from gsnmf.convex.uniqueness import Uniqueness, check_uniqueness
 
 __all__ = [
     "ExactSolution",
     "Uniqueness",
     "automatic_sizes",
-    "exact",
+    "check_uniqueness",
     "is_separable",
     "project",
     "solve_convex",
-    "uniqueness",
+    "solve_exact",
 ]

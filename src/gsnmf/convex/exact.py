@@ -24,7 +24,7 @@ Chosen: TypeAlias = tuple[Indices, Indices]
 Mask: TypeAlias = NDArray[np.bool_]
 
 MAX_VARIABLES = 20_000
-"""Largest n^2 + m^2 that `exact` accepts."""
+"""Largest n^2 + m^2 that `solve_exact` accepts."""
 
 # HiGHS satisfies constraints to 1e-6 only, and its presolve calls feasible programs infeasible when the slack of a
 # row is as small as that. The program gets this much more; what it finds is checked to the caller's tolerance.
@@ -35,7 +35,7 @@ _OPTIMAL, _LIMIT, _INFEASIBLE = 0, 1, 2  # of scipy.optimize.milp
 
 @dataclass(frozen=True, eq=False)
 class ExactSolution:
-    """A smallest decomposition and what is proved about it; see `exact`.
+    """A smallest decomposition and what is proved about it; see `solve_exact`.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class ExactSolution:
         return self.columns.size + self.rows.size
 
 
-def exact(
+def solve_exact(
     matrix: Any,
     *,
     pair: tuple[int, int] | None = None,
@@ -142,7 +142,7 @@ def exact(
     that the identity blocks of Definition 1 and the zeros :math:`M(K_2, K_1) = 0` of Property 1 follow; the latter
     are given to the solver as :math:`z_j + v_l \le 1`. Two more bounds are cheap and strong:
     :math:`r_1 + r_2 \ge \mathrm{rank}(M)`, and :math:`z_j = 0` if no block of zeros through column :math:`j` has
-    that many rows and columns (a matching problem, see `uniqueness`). Blocks of zeros of just that size are tried
+    that many rows and columns (a matching problem, see `check_uniqueness`). Blocks of zeros of just that size are tried
     before the program is solved.
 
     HiGHS works to about 1e-6, so the program allows errors of 1e-5 more than ``tolerance``: its bounds hold all the
@@ -163,10 +163,10 @@ def exact(
     Examples
     --------
     >>> M = [[1, 0, 2, 1], [0, 1, 2, 3], [0, 0, 1, 2]]
-    >>> solution = exact(M)
+    >>> solution = solve_exact(M)
     >>> solution.n_selected, solution.lower_bound, solution.proved
     (3, 3, True)
-    >>> solution = exact(M, pair=(2, 1))
+    >>> solution = solve_exact(M, pair=(2, 1))
     >>> solution.columns, solution.rows
     (array([0, 1]), array([2]))
     """
@@ -199,7 +199,7 @@ def is_separable(
     Parameters
     ----------
     matrix, time_limit, tolerance
-        As for `exact`.
+        As for `solve_exact`.
     n_columns, n_rows : int
         The numbers r1 and r2 of Definition 1: exactly so many, not at most.
 
@@ -220,7 +220,7 @@ def is_separable(
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        solution = exact(matrix, pair=(n_columns, n_rows), time_limit=time_limit, tolerance=tolerance)
+        solution = solve_exact(matrix, pair=(n_columns, n_rows), time_limit=time_limit, tolerance=tolerance)
     if not solution.proved:
         raise TimeoutError(f"Not decided within time_limit={time_limit} s; raise time_limit.")
     return solution.found

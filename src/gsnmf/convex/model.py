@@ -26,6 +26,9 @@ from gsnmf.validation import Floats, Indices
 
 _Array = Floats
 
+_ROUNDING = 16.0 * float(np.finfo(np.float64).eps)
+"""Part of ||M||^2 by which products of a residual, which are differences of products of M, can be wrong."""
+
 
 @dataclass(frozen=True)
 class ConvexModel:
@@ -50,9 +53,12 @@ class ConvexModel:
         return scores
 
     def dual_bound(self, residual: Residual, scores: tuple[_Array, _Array]) -> float:
-        """Lower bound on the optimum, from any residual and its scores."""
+        """Lower bound on the optimum, from any residual and its scores, less what rounding may have added."""
         everything = np.concatenate(scores)
-        return self.penalty.dual_bound(everything, residual.inner, residual.squared_norm, self.strength)
+        slack = _ROUNDING * self.matrix.squared_norm
+        return self.penalty.dual_bound(
+            everything, residual.inner - slack, residual.squared_norm + slack, self.strength
+        )
 
 
 class Side:
@@ -79,7 +85,7 @@ class Side:
         if indices.size == 0:
             return
         vectors = np.ascontiguousarray(self.matrix.columns(indices).T, dtype=np.float64)
-        products = np.ascontiguousarray(self.matrix.T.dot(vectors.T).T)
+        products = self.matrix.gram_rows(indices)
         added = np.zeros((indices.size, self.matrix.shape[1])) if X is None else X
         self.indices = np.concatenate([self.indices, indices])
         self.X = np.vstack([self.X, added])

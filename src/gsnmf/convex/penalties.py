@@ -146,6 +146,8 @@ def _shrink_maximum(row: _Array, threshold: float) -> None:
             if row[j] > level:
                 above += row[j]
                 count += 1
+        if count == 0:  # the level is the maximum, to rounding
+            break
         better = (above - threshold) / count
         if better <= level:
             break

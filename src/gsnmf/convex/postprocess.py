@@ -38,10 +38,7 @@ def by_importance(solution: ConvexSolution, matrix: Products, rank: int, method:
     chosen: dict[str, list[int]] = {"c": [], "r": []}
     order = ""
     while len(order) < rank:
-        gains = {
-            letter: side.gain(queues[letter][0], other) if queues[letter] else 0.0
-            for letter, (side, other) in sides.items()
-        }
+        gains = {letter: _next_gain(queues[letter], *sides[letter]) for letter in "cr"}
         letter = "c" if gains["c"] >= gains["r"] else "r"
         if gains[letter] <= 0.0:
             break
@@ -52,6 +49,16 @@ def by_importance(solution: ConvexSolution, matrix: Products, rank: int, method:
         order += letter
     columns, rows = (np.array(chosen[letter], dtype=np.intp) for letter in "cr")
     return Selection(columns, rows, order, method, "rank reached" if len(order) == rank else "residual is zero")
+
+
+def _next_gain(queue: list[int], side: ResidualSide, other: ResidualSide) -> float:
+    """Gain of the first in the queue, after dropping those that what is chosen explains already."""
+    while queue:
+        gain = side.gain(queue[0], other)
+        if gain > 0.0:
+            return gain
+        queue.pop(0)
+    return 0.0
 
 
 def automatic_sizes(solution: ConvexSolution, threshold: float | None = None) -> tuple[int, int]:

@@ -36,20 +36,22 @@ PATH = tuple(float(value) for value in np.logspace(1, -3, 10))
 
 SELECTION_GAP = 1e-2
 _EXACT_FIT = 1e-6
+_SMALLEST_ERROR = 1e-4
+"""Relative error that lambda is made for where the start leaves less: a smaller one would drown in rounding."""
 _PATIENCE = 2
 """Values of lambda~ without a better selection before the path ends."""
 
 
 @dataclass(frozen=True)
 class _Start:
-    """Columns and rows of a fast method, their weights, and the squared error that they leave."""
+    """Columns and rows of a fast method, their weights, and the error that they leave."""
 
     columns: Indices
     rows: Indices
     X: Floats
     Y: Floats
-    squared_error: float
     relative_error: float
+    squared_norm: float
 
     @classmethod
     def of(cls, matrix: Products, rank: int, with_rows: bool) -> _Start:
@@ -61,11 +63,16 @@ class _Start:
             rows=selection.rows,
             X=weights.column_weights.astype(np.float64),
             Y=weights.row_weights.astype(np.float64),
-            squared_error=weights.relative_error**2 * matrix.squared_norm,
             relative_error=weights.relative_error,
+            squared_norm=matrix.squared_norm,
         )
 
+    @property
+    def squared_error(self) -> float:
+        return max(self.relative_error, _SMALLEST_ERROR) ** 2 * self.squared_norm
+
     def strength(self, relative: float, rank: int) -> float:
+        """lambda for a lambda~; positive unless the matrix is zero."""
         return relative * self.squared_error / (2 * rank)
 
 
@@ -131,17 +138,16 @@ def solve_convex(
     gap = check_positive(tolerance, "tolerance")
     relative = check_positive(relative_strength, "relative_strength")
     start = _Start.of(checked, size, with_rows)
-    solver = _solver(checked, start, with_rows, check_count(memory, "memory"), check_count(max_iterations, "steps"))
+    solver = _solver(checked, start, with_rows, check_count(memory, "memory"), check_count(max_iterations, "max_iterations"))
 
     def solve(strength: float) -> ConvexSolution:
         return solver.solve(ConvexModel(checked, strength, PENALTIES[penalty], with_rows), gap)
 
     if noise is None:
-        strength = start.strength(relative, size) or 1e-12 * checked.squared_norm
-        solution = solve(strength)
+        solution = solve(start.strength(relative, size))
     else:
         solution = _meet_noise(solve, check_positive(noise, "noise"), checked, start.strength(10.0, size))
-    _warn(solution, checked, start, gap)
+    _warn(solution, checked, start, gap, size)
     return solution
 
 
@@ -262,7 +268,7 @@ def _meet_noise(
     return solution
 
 
-def _warn(solution: ConvexSolution, matrix: Products, start: _Start, tolerance: float) -> None:
+def _warn(solution: ConvexSolution, matrix: Products, start: _Start, tolerance: float, rank: int) -> None:
     if not solution.converged:
         warnings.warn(
             f"The convex model stopped at a relative gap of {solution.gap:.1e}, above the tolerance {tolerance:.1e} "
@@ -270,7 +276,7 @@ def _warn(solution: ConvexSolution, matrix: Products, start: _Start, tolerance: 
             ConvergenceWarning,
             stacklevel=3,
         )
-    if is_trivial(solution, matrix.shape):
+    if rank < min(matrix.shape) and is_trivial(solution, matrix.shape):
         better = 4.0 * max(solution.strength, start.squared_error / min(matrix.shape))
         warnings.warn(
             f"lambda = {solution.strength:.3g} is so small that the solution is about a multiple of the identity, "

@@ -21,7 +21,7 @@ _SCALING_PASSES = 60  # each halves what is left of the distance to equal maxima
 
 @dataclass(frozen=True, eq=False)
 class Uniqueness:
-    """Whether the condition for uniqueness holds; see `uniqueness`.
+    """Whether the condition for uniqueness holds; see `check_uniqueness`.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class Uniqueness:
     explanation: str
 
 
-def uniqueness(
+def check_uniqueness(
     matrix: Any, columns: ArrayLike, rows: ArrayLike, *, tolerance: float = 1e-6, max_problems: int = 20_000
 ) -> Uniqueness:
     r"""Test whether a decomposition is certainly the only one of its size.
@@ -81,7 +81,7 @@ def uniqueness(
     Notes
     -----
     That ``columns`` and ``rows`` do decompose the matrix, and that no smaller choice does, is taken for granted.
-    If :math:`\mathrm{rank}(M) = r` no smaller one can, and the explanation says so; otherwise `exact` can tell.
+    If :math:`\mathrm{rank}(M) = r` no smaller one can, and the explanation says so; otherwise `solve_exact` can tell.
     Rows and columns of zeros are left out, since a minimal decomposition never chooses them.
 
     The test is exact and takes polynomial time. The rows and columns of a block of zeros through a zero
@@ -103,7 +103,7 @@ def uniqueness(
     --------
     The matrix below is (2,1)-, (1,2)-, (3,0)- and (0,3)-separable:
 
-    >>> result = uniqueness([[1, 0, 2], [0, 1, 2], [0, 0, 1]], columns=[0, 1], rows=[2])
+    >>> result = check_uniqueness([[1, 0, 2], [0, 1, 2], [0, 0, 1]], columns=[0, 1], rows=[2])
     >>> result.answer, result.pattern_columns, result.pattern_rows
     ('violated', array([1]), array([0, 2]))
     """

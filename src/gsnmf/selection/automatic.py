@@ -1,0 +1,111 @@
+"""What a careful expert would do at this size: several starts, exchanges, and the best by the true error.
+
+Starts are the successive projections on columns, on rows and on both, pursuit, and on small matrices the convex model,
+which is the one that recovers where the others fail. The best are improved by exchanges until none helps or the budget
+is spent: a number of exchanges that follows from the effort and the size, for about so many seconds on a laptop, so
+that the result is the same on every machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from gsnmf.convex.solve import convex_selection
+from gsnmf.products import Products
+from gsnmf.results import Selection, StopReason
+from gsnmf.selection.candidates import Candidates, Fit, candidate_pool
+from gsnmf.selection.pursuit import pursuit_path
+from gsnmf.selection.refinement import refine
+from gsnmf.selection.successive_projection import (
+    generalized_successive_projection,
+    successive_projection,
+    successive_projection_both,
+)
+from gsnmf.weights import single_threaded_blas
+
+Effort = Literal["fast", "balanced", "best"]
+
+_EXACT = 1e-12
+"""A squared error below this part of the matrix leaves nothing to improve."""
+
+
+@dataclass(frozen=True)
+class _Budget:
+    """What an effort stands for."""
+
+    seconds: float
+    """For exchanges, on an ordinary machine."""
+    candidates: int
+    """Candidates a side."""
+    n_refined: int
+    """Starts that are improved by exchanges."""
+    convex_entries: int
+    """Largest number of entries of a matrix for which the convex model is solved."""
+
+
+_BUDGETS: dict[str, _Budget] = {
+    "fast": _Budget(seconds=0.3, candidates=100, n_refined=1, convex_entries=0),
+    "balanced": _Budget(seconds=6.0, candidates=500, n_refined=2, convex_entries=50_000),
+    "best": _Budget(seconds=300.0, candidates=1500, n_refined=5, convex_entries=2_000_000),
+}
+
+
+def automatic_selection(matrix: Products, rank: int | tuple[int, int], effort: Effort = "balanced") -> Selection:
+    """The best selection that the effort affords; a pair (n_columns, n_rows) fixes how many of each."""
+    if effort not in _BUDGETS:
+        raise ValueError(f"effort must be one of {', '.join(map(repr, _BUDGETS))}; got {effort!r}.")
+    budget = _BUDGETS[effort]
+    small = matrix.shape[0] * matrix.shape[1] <= budget.convex_entries
+    if not isinstance(rank, int):
+        if small:
+            return convex_selection(matrix, rank, method="auto")
+        columns_and_rows = successive_projection_both(matrix, *rank)
+        return _named(columns_and_rows)
+    candidates = candidate_pool(matrix, budget.candidates)
+    fits = _starts(candidates, rank, with_convex=small, with_pursuit=effort != "fast")
+    best = fits[0]
+    n_exchanges = budget.seconds / _exchange_seconds(candidates, rank)
+    for fit in fits[: budget.n_refined]:
+        if best.squared_error > _EXACT * matrix.squared_norm:
+            refined = refine(candidates, fit, max_exchanges=n_exchanges / budget.n_refined)
+            best = min(best, refined, key=lambda f: f.squared_error)
+    order = "c" * best.columns.size + "r" * best.rows.size
+    reason: StopReason = "rank reached" if len(order) == rank else "residual is zero"
+    return Selection(best.columns, best.rows, order, "auto", reason)
+
+
+def _exchange_seconds(candidates: Candidates, rank: int) -> float:
+    """About how long one exchange takes: the fits of its trials, and the scores of all candidates."""
+    m, n = candidates.matrix.shape
+    fits = 1000.0 * (m + n) * rank**2
+    scores = 4.0 * rank * (candidates.columns.indices.size * n + candidates.rows.indices.size * m)
+    return (fits + scores) / 5e9
+
+
+def _starts(candidates: Candidates, rank: int, *, with_convex: bool, with_pursuit: bool) -> list[Fit]:
+    """Fitted starts, the best first."""
+    matrix = candidates.matrix
+    methods: list[Callable[[Products, int], Selection]] = [
+        lambda M, r: successive_projection(M, r, axis="rows"),
+        lambda M, r: successive_projection(M, r, axis="columns"),
+        generalized_successive_projection,
+    ]
+    if with_convex:
+        methods.append(convex_selection)
+    fits = []
+    for choose in methods:
+        selection = choose(matrix, rank)
+        candidates.include(selection.columns, selection.rows)
+        with single_threaded_blas():
+            fits.append(candidates.fit(selection.columns, selection.rows))
+        if fits[-1].squared_error <= _EXACT * matrix.squared_norm:
+            return fits[-1:]
+    if with_pursuit:
+        fits.extend(list(pursuit_path(candidates, rank))[-1:])
+    return sorted(fits, key=lambda fit: fit.squared_error)
+
+
+def _named(selection: Selection) -> Selection:
+    return Selection(selection.columns, selection.rows, selection.order, "auto", selection.stop_reason)

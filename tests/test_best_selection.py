@@ -1,0 +1,178 @@
+"""Pursuit, exchange, the automatic choice and the path of ranks."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import gsnmf
+from gsnmf.datasets import fully_random, middle_points
+from gsnmf.metrics import accuracy
+from gsnmf.products import products
+from gsnmf.selection.candidates import Candidates, candidate_pool
+from gsnmf.selection.pursuit import pursuit_path
+from gsnmf.selection.refinement import refine
+
+
+def random_matrix(seed, shape=(25, 18), density=0.7):
+    rng = np.random.default_rng(seed)
+    return rng.random(shape) * (rng.random(shape) < density)
+
+
+def everything(matrix):
+    held = products(matrix)
+    return Candidates(held, np.arange(held.shape[1]), np.arange(held.shape[0]))
+
+
+def relative_error(matrix, fit):
+    return gsnmf.fit_weights(matrix, fit.columns, fit.rows, tolerance=1e-6).relative_error
+
+
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
+def test_decreases_are_those_of_the_explicit_residual(container):
+    matrix = random_matrix(0)
+    pool = everything(container(matrix))
+    columns, rows = np.array([3, 7]), np.array([1, 4, 9])
+    fit = pool.fit(columns, rows, tolerance=1e-8, max_iterations=500)
+    weights = gsnmf.fit_weights(matrix, columns, rows, tolerance=1e-8)
+    assert fit.squared_error == pytest.approx((weights.relative_error * np.linalg.norm(matrix)) ** 2, rel=1e-6)
+    P, Q = pool._plain_weights(fit)
+    residual = matrix - matrix[:, columns] @ P.T - Q @ matrix[rows]
+    by_column = (np.maximum(matrix.T @ residual, 0) ** 2).sum(axis=1) / (matrix**2).sum(axis=0)
+    by_row = (np.maximum(matrix @ residual.T, 0) ** 2).sum(axis=1) / (matrix**2).sum(axis=1)
+    by_column[columns] = by_row[rows] = -np.inf
+    np.testing.assert_allclose(pool.columns.decreases(columns, P, pool.rows, rows, Q), by_column, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(pool.rows.decreases(rows, Q, pool.columns, columns, P), by_row, rtol=1e-6, atol=1e-9)
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(0.2, 1.0))
+@settings(max_examples=25, deadline=None)
+def test_every_choice_of_pursuit_lowers_the_error_by_what_it_guarantees(seed, density):
+    matrix = random_matrix(seed, (12, 9), density)
+    pool = everything(matrix)
+    fit = pool.empty()
+    for following in pursuit_path(pool, 5):
+        best = pool.best(fit)[0]
+        side, chosen = (pool.columns, fit.columns) if best[0] == "c" else (pool.rows, fit.rows)
+        P, Q = pool._plain_weights(fit)
+        weights = (P, Q) if best[0] == "c" else (Q, P)
+        others = (pool.rows, fit.rows) if best[0] == "c" else (pool.columns, fit.columns)
+        decrease = side.decreases(chosen, weights[0], *others, weights[1])[side.positions(np.array([best[1]]))][0]
+        assert following.squared_error <= fit.squared_error - decrease + 1e-9
+        fit = following
+
+
+def test_pursuit_is_nested():
+    matrix = random_matrix(1)
+    small, large = (gsnmf.select(matrix, rank, method="pursuit") for rank in (4, 7))
+    assert large.order.startswith(small.order)
+    assert large.columns[: small.columns.size].tolist() == small.columns.tolist()
+    assert large.rows[: small.rows.size].tolist() == small.rows.tolist()
+
+
+@pytest.mark.parametrize("method", ["pursuit", "auto"])
+def test_exact_matrices_end_early(method):
+    rng = np.random.default_rng(2)
+    matrix = rng.random((15, 2)) @ rng.random((2, 12))  # a nonnegative matrix of rank two is separable
+    result = gsnmf.factorize(matrix, 6, method=method)
+    assert result.relative_error < 1e-6
+    zero = gsnmf.factorize(np.zeros((4, 3)), 2, method=method)
+    assert zero.columns.size == zero.rows.size == 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("method", ["gspa", "spa-rows", "spa-columns"])
+def test_exchange_never_makes_worse(seed, method):
+    matrix = random_matrix(seed, (30, 25))
+    pool = everything(matrix)
+    start = gsnmf.select(matrix, 5, method=method)
+    fit = pool.fit(start.columns, start.rows)
+    refined = refine(pool, fit)
+    assert refined.squared_error <= fit.squared_error
+    assert refined.columns.size + refined.rows.size == 5
+    assert np.unique(refined.columns).size == refined.columns.size
+    assert relative_error(matrix, refined) <= relative_error(matrix, fit) + 1e-9
+    assert refine(pool, fit, seconds=0.0) is fit
+
+
+def test_exchange_ends_where_no_single_exchange_helps():
+    """Checked by brute force over every exchange of one index."""
+    matrix = random_matrix(5, (9, 8))
+    pool = everything(matrix)
+    refined = refine(pool, pool.fit(np.array([0]), np.array([0, 1])))
+    reached = relative_error(matrix, refined)
+    best = math.inf
+    for position in range(3):
+        rest = pool.without(refined, position)
+        for j in set(range(8)) - set(rest.columns.tolist()):
+            best = min(best, gsnmf.fit_weights(matrix, [*rest.columns, j], rest.rows).relative_error)
+        for i in set(range(9)) - set(rest.rows.tolist()):
+            best = min(best, gsnmf.fit_weights(matrix, rest.columns, [*rest.rows, i]).relative_error)
+    assert reached <= best * 1.02  # exchanges are tried in the order of a bound, three at a time
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("noise", [0.001, 0.1])
+def test_auto_finds_what_was_planted(seed, noise):
+    data = fully_random(noise, shape=(40, 50), n_columns=4, n_rows=3, random_state=seed)
+    selection = gsnmf.select(data.matrix, 7)
+    assert accuracy(selection.columns, selection.rows, data.columns, data.rows) == 1.0
+    pair = gsnmf.select(data.matrix, (4, 3))
+    assert accuracy(pair.columns, pair.rows, data.columns, data.rows) == 1.0
+    assert (pair.columns.size, pair.rows.size) == (4, 3)
+
+
+def test_auto_finds_middle_points():
+    data = middle_points(0.05, n_columns=5, n_rows=6, random_state=0)
+    selection = gsnmf.select(data.matrix, 11)
+    assert accuracy(selection.columns, selection.rows, data.columns, data.rows) == 1.0
+
+
+@pytest.mark.parametrize("effort", ["fast", "balanced"])
+def test_auto_is_at_least_as_good_as_its_starts(effort):
+    matrix = random_matrix(7, (60, 40))
+    error = gsnmf.factorize(matrix, 6, effort=effort).relative_error
+    for method in ("gspa", "spa-rows", "spa-columns"):
+        assert error <= gsnmf.factorize(matrix, 6, method=method).relative_error + 1e-4
+
+
+def test_unknown_effort():
+    with pytest.raises(ValueError, match="effort must be one of 'fast', 'balanced', 'best'; got 'huge'"):
+        gsnmf.select(np.ones((3, 3)), 1, effort="huge")
+
+
+def test_candidates_of_large_matrices_are_the_longest_and_the_farthest():
+    rng = np.random.default_rng(0)
+    matrix = rng.random((80, 300)) * rng.lognormal(0, 1, 300)
+    pool = candidate_pool(products(matrix), 60)
+    assert pool.columns.indices.size <= 60
+    assert set(np.argsort(-np.linalg.norm(matrix, axis=0))[:40]) <= set(pool.columns.indices.tolist())
+    spa = gsnmf.select(matrix, 10, method="spa-columns").columns
+    assert set(spa.tolist()) <= set(pool.columns.indices.tolist())
+
+
+def test_path_of_ranks():
+    data = fully_random(0.01, shape=(40, 50), n_columns=4, n_rows=3, random_state=0)
+    path = gsnmf.rank_path(data.matrix, 12)
+    assert path.errors[0] == 1.0
+    assert np.all(np.diff(path.errors) < 0)
+    rank = path.smallest(0.3)
+    assert path.errors[rank] <= 0.3 < path.errors[rank - 1]
+    columns, rows = path.selection(rank)
+    assert columns.size + rows.size == rank
+    assert gsnmf.fit_weights(data.matrix, columns, rows).relative_error == pytest.approx(path.errors[rank], rel=1e-3)
+    stopped = gsnmf.rank_path(data.matrix, 12, target_error=0.3)
+    assert stopped.errors.size == rank + 1
+    with pytest.raises(ValueError, match="no rank up to 12 reaches an error of 1e-09"):
+        path.smallest(1e-9)
+    with pytest.raises(ValueError, match=r"rank must be in \[0, 12\] on this path; got 13"):
+        path.selection(13)
+
+
+@pytest.mark.parametrize("name", ["tr23", "tr11", "hitech", "CBCL"])
+def test_balanced_reaches_the_best_of_the_paper(paper, name):
+    data = paper(name)
+    assert 100 * gsnmf.factorize(data.matrix, data.rank).quality > data.best_published - 0.005
