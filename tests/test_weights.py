@@ -7,6 +7,7 @@ from scipy.optimize import lsq_linear, nnls
 from sklearn.exceptions import ConvergenceWarning
 
 import gsnmf
+from gsnmf import kernels
 from gsnmf.datasets import fully_random, middle_points
 from gsnmf.kernels import coordinate_sweep
 from gsnmf.products import products
@@ -177,15 +178,19 @@ def test_too_few_iterations_warn_and_say_so():
     assert weights.optimality > 1e-4
 
 
-def test_kernel_equals_plain_numpy():
+def test_kernel_equals_plain_numpy(monkeypatch):
     rng = np.random.default_rng(7)
     basis = rng.random((20, 6))
     gram, linear, X = basis.T @ basis, -rng.random((11, 6)), rng.random((11, 6))
     expected = X.copy()
     for i in range(6):
         expected[:, i] = np.maximum(0, expected[:, i] - (expected @ gram[:, i] + linear[:, i]) / gram[i, i])
-    coordinate_sweep(X, linear, gram, 1)
+    again = X.copy()
+    coordinate_sweep(X, linear, gram)
     np.testing.assert_allclose(X, expected, rtol=1e-12)
+    monkeypatch.setattr(kernels, "PARALLEL_WORK", 0)
+    coordinate_sweep(again, linear, gram)
+    np.testing.assert_array_equal(again, X)
 
 
 @pytest.mark.parametrize(

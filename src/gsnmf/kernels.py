@@ -1,7 +1,7 @@
 """Compiled inner loops: arrays in, arrays out.
 
-Each is parallel over independent columns, one contiguous row of its arrays a column, and makes no copy of anything
-larger than a rank x rank block.
+Each works on independent columns, one contiguous row of its arrays a column, in parallel where there is enough to do,
+and makes no copy of anything larger than a rank x rank block.
 """
 
 from __future__ import annotations
@@ -15,24 +15,40 @@ from numpy.typing import NDArray
 _Array = NDArray[np.float64]
 
 
-@numba.njit(parallel=True, cache=True, fastmath=True)
-def coordinate_sweep(X: _Array, linear: _Array, gram: _Array, n_sweeps: int) -> None:
-    """Improve X in place: ``n_sweeps`` sweeps of coordinate descent for each row x of X.
+PARALLEL_WORK = 1 << 20
+"""Operations below which threads cost more than they save, the more so where other work wants the cores."""
+
+
+def coordinate_sweep(X: _Array, linear: _Array, gram: _Array) -> None:
+    """Improve X in place: one sweep of coordinate descent for each row x of X.
 
     Minimises x G x / 2 + x . linear over x >= 0 in one coordinate after the other. The diagonal of G is not zero.
     """
-    n, r = X.shape
-    for j in numba.prange(n):
-        x = X[j]
-        for _ in range(n_sweeps):
-            for i in range(r):
-                slope = linear[j, i]
-                for k in range(r):
-                    slope += gram[i, k] * x[k]
-                x[i] = max(0.0, x[i] - slope / gram[i, i])
+    kernel = _sweep_parallel if X.size * X.shape[1] >= PARALLEL_WORK else _sweep_serial
+    kernel(X, linear, gram)
 
 
-@numba.njit(parallel=True, cache=True, fastmath=True)
+@numba.njit(cache=True, fastmath=True)
+def _sweep_row(x: _Array, linear: _Array, gram: _Array) -> None:
+    for i in range(x.size):
+        slope = linear[i]
+        for k in range(x.size):
+            slope += gram[i, k] * x[k]
+        x[i] = max(0.0, x[i] - slope / gram[i, i])
+
+
+@numba.njit(cache=True)
+def _sweep_serial(X: _Array, linear: _Array, gram: _Array) -> None:
+    for j in range(X.shape[0]):
+        _sweep_row(X[j], linear[j], gram)
+
+
+@numba.njit(cache=True, parallel=True)
+def _sweep_parallel(X: _Array, linear: _Array, gram: _Array) -> None:
+    for j in numba.prange(X.shape[0]):
+        _sweep_row(X[j], linear[j], gram)
+
+
 def nonnegative_least_squares(X: _Array, triangle: _Array, targets: _Array) -> None:
     """Turn each row x of X in place into the minimiser of |R x - b| over x >= 0, b its row of ``targets``.
 
@@ -47,15 +63,28 @@ def nonnegative_least_squares(X: _Array, triangle: _Array, targets: _Array) -> N
     J. Kim, H. Park, Fast nonnegative matrix factorization: an active-set-like method and comparisons, SIAM J. Sci.
     Comput. 33 (2011), doi:10.1137/110821172.
     """
-    n, r = X.shape
     columns = np.ascontiguousarray(triangle.T)  # row i holds column i: i + 1 entries, then zeros
     gram = columns @ triangle
+    kernel = _least_squares_parallel if X.size * X.shape[1] >= PARALLEL_WORK // 8 else _least_squares_part
+    kernel(X, columns, gram, targets)
+
+
+@numba.njit(cache=True)
+def _least_squares_part(X: _Array, columns: _Array, gram: _Array, targets: _Array) -> None:
+    r = X.shape[1]
+    lower, buffers, indices = np.empty((r, r)), np.empty((4, r)), np.empty(r, dtype=np.int64)
+    for j in range(X.shape[0]):
+        if not _principal_pivoting(X[j], columns, gram, targets[j], lower, buffers, indices):
+            _active_set(X[j], columns, gram, targets[j], lower, buffers, indices)
+
+
+@numba.njit(cache=True, parallel=True)
+def _least_squares_parallel(X: _Array, columns: _Array, gram: _Array, targets: _Array) -> None:
+    n = X.shape[0]
     n_chunks = min(n, 64)
     for chunk in numba.prange(n_chunks):
-        lower, buffers, indices = np.empty((r, r)), np.empty((4, r)), np.empty(r, dtype=np.int64)
-        for j in range(chunk * n // n_chunks, (chunk + 1) * n // n_chunks):
-            if not _principal_pivoting(X[j], columns, gram, targets[j], lower, buffers, indices):
-                _active_set(X[j], columns, gram, targets[j], lower, buffers, indices)
+        first, last = chunk * n // n_chunks, (chunk + 1) * n // n_chunks
+        _least_squares_part(X[first:last], columns, gram, targets[first:last])
 
 
 @numba.njit(cache=True, fastmath=True)
@@ -260,14 +289,32 @@ def _subtract(columns: _Array, indices: NDArray[np.int64], size: int, target: _A
             out[k] -= z[a] * columns[indices[a], k]
 
 
-@numba.njit(cache=True, parallel=True, fastmath=True)
 def positive_squares(rows: _Array) -> _Array:
     """Sum of the squares of the positive entries of each row."""
+    kernel = _squares_parallel if rows.size >= PARALLEL_WORK // 8 else _squares_serial
+    return np.asarray(kernel(rows))
+
+
+@numba.njit(cache=True, fastmath=True)
+def _squares_row(row: _Array) -> float:
+    total = 0.0
+    for j in range(row.size):
+        value = max(0.0, row[j])
+        total += value * value
+    return total
+
+
+@numba.njit(cache=True)
+def _squares_serial(rows: _Array) -> _Array:
+    sums = np.empty(rows.shape[0])
+    for i in range(rows.shape[0]):
+        sums[i] = _squares_row(rows[i])
+    return sums
+
+
+@numba.njit(cache=True, parallel=True)
+def _squares_parallel(rows: _Array) -> _Array:
     sums = np.empty(rows.shape[0])
     for i in numba.prange(rows.shape[0]):
-        total = 0.0
-        for j in range(rows.shape[1]):
-            value = max(0.0, rows[i, j])
-            total += value * value
-        sums[i] = total
+        sums[i] = _squares_row(rows[i])
     return sums

@@ -285,8 +285,8 @@ class JointProblem:
     def sweep(self, P: _Array, Q: _Array, n_sweeps: int) -> None:
         """Coordinate descent on P and on Q in turn, in place."""
         for _ in range(n_sweeps):
-            coordinate_sweep(P, self.coupling_P(Q) + self.linear_P, self.gram_C, 1)
-            coordinate_sweep(Q, self.coupling_Q(P) + self.linear_Q, self.gram_R, 1)
+            coordinate_sweep(P, self.coupling_P(Q) + self.linear_P, self.gram_C)
+            coordinate_sweep(Q, self.coupling_Q(P) + self.linear_Q, self.gram_R)
 
 
 def solve_joint(
