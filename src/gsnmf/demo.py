@@ -104,13 +104,12 @@ def run() -> Demo:
 def documentation_topics(rank: int = DOCUMENT_RANK) -> Example:
     """Python's documentation topics as documents x words.
 
-    Entries are (1 + log count) x inverse document frequency of words in at least three topics. Documents keep their
-    length: with rows of unit length the short topics count as much as the chapters, and truncated SVD of the same
-    rank explains half as much.
+    Entries are counts x inverse document frequency of words in at least three topics, documents of unit length, as
+    scikit-learn makes them by default.
     """
     from pydoc_data.topics import topics
 
-    vectorizer = TfidfVectorizer(stop_words="english", min_df=3, sublinear_tf=True, norm=None)
+    vectorizer = TfidfVectorizer(stop_words="english", min_df=3)
     matrix = vectorizer.fit_transform(topics.values())
     result = factorize(matrix, rank)
     words, names = vectorizer.get_feature_names_out().tolist(), list(topics)
@@ -124,8 +123,8 @@ def documentation_topics(rank: int = DOCUMENT_RANK) -> Example:
     return Example(
         title="Python's documentation topics",
         about=(
-            f"{matrix.shape[0]} documents x {matrix.shape[1]} words, (1 + log count) x idf; English stop words and "
-            "words in fewer than three documents are left out"
+            f"{matrix.shape[0]} documents x {matrix.shape[1]} words, tf-idf, documents of unit length; "
+            "English stop words and words in fewer than three documents are left out"
         ),
         result=result,
         factors=factors,
@@ -185,11 +184,8 @@ def svd_quality(matrix: Any, rank: int) -> float:
 
 def _trials(matrix: Any, rank: int, auto: Factorization) -> tuple[Trial, ...]:
     """The automatic choice and other methods at the same rank."""
-    chosen = auto.selection.method
-    trials = [_trial(f"auto ({chosen})", auto)]
+    trials = [_trial("auto", auto)]
     for method, scale in _ALTERNATIVES:
-        if method == chosen and not scale:
-            continue
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", ConvergenceWarning)
             result = factorize(matrix, rank, method=method, scale=scale)

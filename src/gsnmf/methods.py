@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -15,11 +16,13 @@ from gsnmf.products import Products
 from gsnmf.results import Selection
 from gsnmf.selection.automatic import automatic_selection
 from gsnmf.selection.pursuit import pursuit
+from gsnmf.selection.successive_nonnegative import successive_nonnegative_projection
 from gsnmf.selection.successive_projection import (
     generalized_successive_projection,
     successive_projection,
     successive_projection_both,
 )
+from gsnmf.selection.xray import xray
 from gsnmf.validation import check_rank, check_rank_pair
 
 
@@ -82,6 +85,8 @@ def _exact_selection(matrix: Products, rank: int | tuple[int, int]) -> Selection
         solution.columns, solution.rows, order, "exact", "rank reached" if len(order) == size else "residual is zero"
     )
 
+
+_AXES: tuple[tuple[Literal["columns", "rows"], str], ...] = (("columns", ""), ("rows", "-rows"))
 
 _MODEL = "10.1109/TPAMI.2019.2956046"
 
@@ -167,6 +172,35 @@ _METHODS = (
         reference="10.1109/TPAMI.2019.2956046",
         rank="pair",
         run=lambda matrix, pair: successive_projection_both(matrix, *pair),
+    ),
+    *(
+        Method(
+            name=f"{name}{suffix}",
+            title=f"{title} on {axis}",
+            selects=axis,
+            guarantee=guarantee,
+            cost="O(nnz r + n r^3)",
+            reference=reference,
+            rank="number",
+            run=partial(run, axis=axis),
+        )
+        for axis, suffix in _AXES
+        for name, title, run, guarantee, reference in (
+            (
+                "snpa",
+                "successive nonnegative projection",
+                successive_nonnegative_projection,
+                "exact on separable matrices with equal sums, also of deficient rank; robust to noise",
+                "10.1137/130946782",
+            ),
+            (
+                "xray",
+                "fast conical hull",
+                xray,
+                "exact on separable matrices",
+                "10.48550/arXiv.1210.1190",
+            ),
+        )
     ),
     Method(
         name="fgnsr",

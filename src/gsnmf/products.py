@@ -216,8 +216,9 @@ class DenseResidual(Residual):
         return DenseResidual(self.matrix.T, self.array.T)
 
     def cross(self, indices: Indices) -> Floats:  # noqa: D102
-        first, last = int(indices[0]), int(indices[-1])
-        part = slice(first, last + 1) if last - first + 1 == indices.size else indices  # a view where possible
+        first = int(indices[0])
+        contiguous = np.array_equal(indices, np.arange(first, first + indices.size))
+        part = slice(first, first + indices.size) if contiguous else indices  # a view where possible
         return np.asarray(self.matrix.matrix[:, part].T @ self.array)
 
     @cached_property

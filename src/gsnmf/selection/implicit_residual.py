@@ -16,19 +16,19 @@ from numpy.typing import NDArray
 from gsnmf.products import BLOCK_BYTES, Products
 from gsnmf.validation import Floats, Indices
 
-_ROUNDING = 10.0
+ROUNDING = 10.0
 """A residual below this times eps times the root of the dimension is rounding, not data."""
 
-_TIE = 64.0
+TIE = 64.0
 """Norms closer than this times eps are equal, and the first index wins."""
 
 
 def tie_factor(dtype: np.dtype[np.floating]) -> float:
     """Norms count as equal above this part of the largest."""
-    return 1.0 - _TIE * float(np.finfo(dtype).eps)
+    return 1.0 - TIE * float(np.finfo(dtype).eps)
 
 
-def _orthogonalised(block: Floats, basis: Floats) -> Floats:
+def orthogonalised(block: Floats, basis: Floats) -> Floats:
     """(I - U U^T) block. Once leaves a part of U as large as the rounding of the block; twice is enough (Kahan)."""
     once = block - basis @ (basis.T @ block)
     once -= basis @ (basis.T @ once)
@@ -52,7 +52,7 @@ class ResidualSide:
         self._initial = np.sqrt(self.norms)
         self._eps = float(np.finfo(matrix.dtype).eps)
         self._tie = tie_factor(matrix.dtype)
-        self._zero = _ROUNDING * self._eps * np.sqrt(max(m, n))
+        self._zero = ROUNDING * self._eps * np.sqrt(max(m, n))
         self._error_bound = np.empty(n)
         self._unreliable_below = np.empty(n)
         self._trust(np.arange(n))
@@ -89,7 +89,7 @@ class ResidualSide:
             return 0.0
         g = self.matrix.T.dot(u)
         if other is not None:
-            g = _orthogonalised(g, other.basis)
+            g = orthogonalised(g, other.basis)
         return float(np.dot(g, g)) / squared
 
     def choose(self, index: int, other: ResidualSide | None) -> None:
@@ -101,8 +101,8 @@ class ResidualSide:
         self._image[:, self.size] = image
         g = image
         if other is not None:
-            g = _orthogonalised(image, other.basis)
-            h = _orthogonalised(self.matrix.dot(g), self.basis)
+            g = orthogonalised(image, other.basis)
+            h = orthogonalised(self.matrix.dot(g), self.basis)
             other.reduce(2.0 * u.astype(np.float64) * h - np.square(u, dtype=np.float64) * np.dot(g, g))
         self.reduce(np.square(g, dtype=np.float64))
         self.norms[index] = 0.0
@@ -120,7 +120,7 @@ class ResidualSide:
         block = self.matrix.columns(indices)
         if other is not None and other.size:
             block -= other.image @ other.basis[indices].T
-        return _orthogonalised(block, self.basis)
+        return orthogonalised(block, self.basis)
 
     def _recompute(self, indices: Indices, other: ResidualSide | None) -> None:
         step = max(1, BLOCK_BYTES // (self.matrix.shape[0] * self.matrix.dtype.itemsize))

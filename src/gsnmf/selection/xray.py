@@ -1,0 +1,259 @@
+r"""XRAY: extreme rays of the cone that the columns of a matrix generate.
+
+With chosen columns C, nonnegative weights H that solve :math:`\min_{H \ge 0} \|M - C H\|_F` and the residual
+R = M - C H, every step looks from the cone of C in the direction of the residual of a column i outside it, and takes
+the column that is farthest out in that direction,
+
+.. math:: \arg\max_j \; \frac{R_i^T M_j}{p^T M_j}, \qquad p = (1, \dots, 1)^T,
+
+which is an extreme ray of the cone of M whatever i is. (Any positive p will do; with ones the denominator is the
+:math:`\ell_1` norm of the column.) The rules for the column i outside are
+
+- "max": the largest residual, :math:`\arg\max_i \|R_i\|_2`,
+- "dist": :math:`\arg\max_i \|\max(0, R_i^T M)\|_2`.
+
+The third rule, "greedy", takes directly the column that alone reduces the error most,
+
+.. math:: \arg\max_j \; \|\max(0, R^T M_j)\|_2^2 \,/\, \|M_j\|_2^2
+          \;=\; \arg\max_j \max_{b \ge 0} \; \|R\|_F^2 - \|R - M_j b^T\|_F^2 ,
+
+and fits noisy data best, but need not choose extreme rays even without noise.
+
+The scores of "dist" and "greedy" are norms of rows and columns of the n x n matrix max(0, R'M), which is not formed.
+When H changes, an entry of R'M grows at most by what the weights lost times C'M, which bounds all scores in O(n r^2)
+operations, and only those whose bound is above the best score are computed, in blocks, from rows of M'M.
+
+References
+----------
+A. Kumar, V. Sindhwani, P. Kambadur, Fast conical hull algorithms for near-separable non-negative matrix factorization,
+ICML 2013, doi:10.48550/arXiv.1210.1190.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gsnmf.kernels import nonnegative_least_squares
+from gsnmf.products import BLOCK_BYTES, Products
+from gsnmf.results import Selection, StopReason
+from gsnmf.selection.cone_projection import ReducedColumns, first_of_largest
+from gsnmf.selection.implicit_residual import TIE
+from gsnmf.validation import Floats, Indices
+from gsnmf.weights import single_threaded_blas
+
+Rule = Literal["max", "dist", "greedy"]
+
+_Array = NDArray[np.float64]
+
+_FIRST_BLOCK = 32
+"""Columns whose scores are computed together at first; then twice as many, as far as the memory allows."""
+
+_GRAM_BYTES = 1 << 28
+"""Memory for rows of M'M."""
+
+
+def xray(matrix: Products, rank: int, *, rule: Rule = "max", axis: Literal["columns", "rows"]) -> Selection:
+    """XRAY: choose ``rank`` columns, or rows, that are extreme rays of the cone of all of them.
+
+    Parameters
+    ----------
+    matrix : Products
+        Of shape (m, n), dense or sparse. Columns (rows) can have any lengths: those only change the order of choice
+        of a separable matrix. Noisy rare ones stand out when they are divided by their sums.
+    rank : int
+        How many to choose.
+    rule : {"max", "dist", "greedy"}
+        How to find the column outside the cone, or with "greedy" directly the one to choose; see above. All but
+        "greedy" recover the columns K of any matrix M = M[:, K] H with H nonnegative, as long as none of these is in
+        the cone of the others.
+    axis : {"columns", "rows"}
+        Rows are the columns of the transpose.
+
+    Returns
+    -------
+    Selection
+        With fewer than ``rank`` indices if the cone of those contains all the others, up to rounding.
+
+    Notes
+    -----
+    With "max" a step costs two products with the matrix and O(s^3) operations for each column of which the weights
+    change, with s the number of its positive weights: O(nnz r + n r s^3) at worst, and O((m + n) r) memory. The weights
+    are exact and start from those of the step before.
+
+    "dist" and "greedy" add O(n r) operations for each score that has to be computed, and a row of M'M, a product with
+    one column of the matrix, of which 256 MB are kept for the next time. On counts of words few scores are computed; on
+    dense mixtures nearly all n in every step, which is O(m n^2 + n^2 r^2) as long as M'M is kept. They are what they
+    should be while R'M is more than the rounding of M'M: residuals of a millionth of the columns, or a hundredth in
+    single precision, are safe.
+
+    Among columns that are equally far out the one with the largest l2 norm for its l1 norm is chosen, which is an
+    extreme ray also where a whole face of the cone is at the same height, and then the first.
+
+    Examples
+    --------
+    The columns between the first and the last are in their cone:
+
+    >>> import numpy as np
+    >>> from gsnmf.products import products
+    >>> M = products(np.array([[1.0, 2, 3, 0], [0, 1, 9, 5]]))
+    >>> xray(M, 2, axis="columns").columns
+    array([3, 0])
+    """
+    if rule not in get_args(Rule):
+        raise ValueError(f"rule must be one of {', '.join(map(repr, get_args(Rule)))}; got {rule!r}.")
+    side = matrix if axis == "columns" else matrix.T
+    cone = _Cone(side, min(rank, side.shape[1]))
+    scores = None if rule == "max" else _Scores(cone, rule)
+    chosen: list[int] = []
+    with single_threaded_blas():
+        while len(chosen) < rank and (index := _next(cone, scores)) is not None:
+            cone.choose(index)
+            chosen.append(index)
+    indices, none = np.array(chosen, dtype=np.intp), np.empty(0, dtype=np.intp)
+    reason: StopReason = "rank reached" if indices.size == rank else "residual is zero"
+    if axis == "columns":
+        return Selection(indices, none, "c" * indices.size, "xray", reason)
+    return Selection(none, indices, "r" * indices.size, "xray-rows", reason)
+
+
+def _next(cone: _Cone, scores: _Scores | None) -> int | None:
+    """Column to choose; None if all are in the cone."""
+    outside = cone.columns.farthest()
+    if outside is None:
+        return None
+    if scores is None:
+        return cone.extreme_ray(cone.residual(outside))
+    while True:
+        best = scores.best()
+        if scores.rule == "greedy":
+            return best
+        residual = cone.residual(best)
+        if not cone.columns.is_zero(best, residual):
+            return cone.extreme_ray(residual)
+
+
+class _Cone:
+    """The cone of the chosen columns, and the nearest point in it to every column.
+
+    Weights are those of the chosen columns scaled to unit length.
+    """
+
+    def __init__(self, matrix: Products, capacity: int) -> None:
+        self.matrix = matrix
+        self.columns = ReducedColumns(matrix, capacity)
+        self._weights = np.zeros((matrix.shape[1], capacity))
+        self._eps = float(np.finfo(matrix.dtype).eps)
+        sums = matrix.column_sums
+        self._spread = np.divide(self.columns.lengths, sums, out=np.zeros_like(sums), where=sums > 0)
+
+    @property
+    def weights(self) -> _Array:
+        """Weights of every column, a row each, shape (n, k)."""
+        return self._weights[:, : self.columns.size]
+
+    @property
+    def triangle(self) -> _Array:
+        """The chosen columns, of unit length, in the basis of `ReducedColumns`."""
+        triangle = self.columns.triangle
+        return np.asarray(triangle / np.linalg.norm(triangle, axis=0), order="C")
+
+    def choose(self, index: int) -> None:
+        """Take in a column, and project again those that it brings closer."""
+        self.columns.append(index)
+        triangle = self.triangle
+        slopes = self.columns.inside @ triangle[:, -1]
+        closer = np.flatnonzero(self.columns.open & (slopes > 0.0))
+        targets, weights = self.columns.targets[closer], self.weights[closer]
+        weights[:, -1] = 1.0  # any positive number: it is to take part
+        nonnegative_least_squares(weights, triangle, targets)
+        self.weights[closer] = weights
+        self.columns.inside[closer] = targets - weights @ triangle.T
+
+    def residual(self, index: int) -> Floats:
+        """Residual of one column."""
+        return self.columns.residuals(np.array([index]))[:, 0]
+
+    def extreme_ray(self, direction: Floats) -> int:
+        """Column of the largest inner product with a direction, when all are scaled to unit l1 norm."""
+        still = self.columns.open
+        heights = np.zeros(still.size)
+        np.divide(self.matrix.T.dot(direction), self.matrix.column_sums, out=heights, where=still)
+        rounding = TIE * self._eps * float(np.linalg.norm(direction)) * self._spread
+        highest = still & (heights + rounding >= np.max(heights, where=still, initial=0.0))
+        return first_of_largest(self._spread, highest, self._eps)
+
+
+class _Scores:
+    """Norms of the rows ("dist") or columns ("greedy") of max(0, R'M), known exactly only where they may be largest.
+
+    With x_i and y_i the weights of column i before and after a step, and b_j = C'M_j, the entry (i, j) of R'M changes
+    by (x_i - y_i) b_j, and as b_j is nonnegative its positive part grows at most by max(0, x_i - y_i) b_j.
+    """
+
+    def __init__(self, cone: _Cone, rule: Rule) -> None:
+        self.rule = rule
+        self._cone = cone
+        self._weights = cone.weights
+        lengths = cone.columns.lengths
+        self._units = np.where(lengths > 0, lengths, 1.0) if rule == "greedy" else np.ones_like(lengths)
+        # sum_i (M_i' M_j)^2 <= sum_i (M_i' M_j) |M_i| |M_j|
+        image = cone.matrix.dot(lengths.astype(cone.matrix.dtype))
+        self._bounds = np.sqrt(cone.matrix.T.dot(image) * lengths) / self._units
+        n, dtype = cone.matrix.shape[1], cone.matrix.dtype
+        self._gram = np.empty((min(n, _GRAM_BYTES // (n * dtype.itemsize)) + 1, n), dtype=dtype)
+        self._slots = np.full(n, -1)  # where a row is; the last is for those that are not there
+        self._n_kept = 0
+
+    def best(self) -> int:
+        """First index of the largest score."""
+        self._raise()
+        still, eps = self._cone.columns.open, float(np.finfo(self._cone.matrix.dtype).eps)
+        limit = max(1, BLOCK_BYTES // (max(self._cone.matrix.shape) * self._cone.matrix.dtype.itemsize))
+        block, best = _FIRST_BLOCK, 0.0
+        unknown = still.copy()
+        while (candidates := np.flatnonzero(unknown & (self._bounds >= (1.0 - TIE * eps) * best))).size:
+            block = min(block, limit)
+            if candidates.size > block:
+                candidates = np.sort(candidates[np.argpartition(-self._bounds[candidates], block)[:block]])
+            self._bounds[candidates] = self._exact(candidates)
+            unknown[candidates] = False
+            best = max(best, float(self._bounds[candidates].max()))
+            block *= 2
+        return first_of_largest(self._bounds, still, eps)
+
+    def _raise(self) -> None:
+        """Add to the bounds what the scores may have gained by the last step."""
+        weights, k = self._cone.weights, self._weights.shape[1]
+        lost = np.maximum(0.0, self._weights - weights[:, :k])
+        inner = (self._cone.columns.targets @ self._cone.triangle)[:, :k]
+        factor, rows = (lost, inner) if self.rule == "greedy" else (inner, lost)
+        gained = np.einsum("jk,jk->j", rows @ (factor.T @ factor), rows)
+        self._bounds += np.sqrt(np.maximum(0.0, gained)) / self._units
+        self._weights = weights.copy()
+
+    def _exact(self, indices: Indices) -> _Array:
+        """R'M = M'M - F T', with T the coordinates of the columns and F those of their approximations."""
+        columns = self._cone.columns
+        fitted, targets = columns.targets - columns.inside, columns.targets
+        left, right = (targets, fitted) if self.rule == "greedy" else (fitted, targets)
+        rows = self._gram_rows(indices)
+        rows -= left[indices].astype(rows.dtype) @ right.T.astype(rows.dtype)
+        np.maximum(rows, 0.0, out=rows)
+        return np.asarray(np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64)) / self._units[indices])
+
+    def _gram_rows(self, indices: Indices) -> Floats:
+        """Rows of M'M, kept for the next time as long as there is room."""
+        slots = self._slots[indices]
+        rows = self._gram[slots]
+        missing = slots < 0
+        if missing.any():
+            new = indices[missing]
+            rows[missing] = self._cone.matrix.gram_rows(new)
+            kept = new[: self._gram.shape[0] - 1 - self._n_kept]
+            self._slots[kept] = np.arange(self._n_kept, self._n_kept + kept.size)
+            self._gram[self._slots[kept]] = rows[missing][: kept.size]
+            self._n_kept += kept.size
+        return np.asarray(rows)

@@ -1,0 +1,156 @@
+"""The benchmarks run and print; what they measure is not a matter for tests."""
+
+import pickle
+import subprocess
+import sys
+from functools import partial
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import gsnmf
+import textbook
+from gsnmf import benchmarks
+from gsnmf.benchmarks import _measurement as measurement
+from gsnmf.benchmarks import _peers as peers
+from gsnmf.datasets import fully_random, planted
+
+MEGABYTE = 10**6
+
+
+def test_quick_run_prints_every_comparison_with_its_target():
+    """From the command line, where the processes that measure memory must not run the command again."""
+    command = [sys.executable, "-m", "gsnmf.cli", "bench", "selection", "--quick"]
+    outcome = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert outcome.stderr == ""
+    lines = outcome.stdout.splitlines()
+    expected = {
+        "GSPA / explicit residual": ">= 6x",
+        "SPA / pivoted QR": ">= 8x",
+        "GSPA / its passes, float64": "<= 1.5x",
+        "GSPA / its passes, float32": "<= 1.5x",
+        "GSPA, float32 / float64": ">= 1.7x",
+        "columns / reduced nnls loop": ">= 2x",
+        "columns / scikit-learn": ">= 20x",
+        "GSPA  ": "< 4x",
+        "SPA  ": "< 4x",
+        "alternation, no noise, same error": ">= 10x",
+        "alternation, noise 0.1, same error": ">= 10x",
+    }
+    for name, target in expected.items():
+        assert any(line.startswith(name) and target in line for line in lines), name
+    assert sum("same picks" in line for line in lines) == 2
+    assert [line.startswith("processor") for line in lines].count(True) == 1
+
+
+def test_measurements_are_not_benchmarks():
+    names = benchmarks.available()
+    assert "selection" in names
+    assert not any("measurement" in name or "peers" in name for name in names)
+
+
+def test_unknown_benchmark_names_the_known_ones():
+    with pytest.raises(ValueError, match=r"benchmark must be one of .*'selection'.*; got 'nothing'\."):
+        benchmarks.load("nothing")
+
+
+def test_contestants_take_turns():
+    calls = []
+    first, second = measurement.take_turns(lambda: calls.append("a"), lambda: calls.append("b"), repeats=3)
+    assert "".join(calls) == "ab" * 4  # the first time to warm up
+    assert len(first.seconds) == len(second.seconds) == 3
+    assert first.best <= first.median <= max(first.seconds)
+
+
+def test_turns_end_with_the_time_but_not_before_the_first():
+    first, second = measurement.take_turns(lambda: 1, lambda: "x", repeats=3, warm_up=False, max_seconds=0.0)
+    assert len(first.seconds) == len(second.seconds) == 1
+    assert (first.result, second.result) == (1, "x")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="peak memory is not known there")
+@pytest.mark.parametrize(("work", "expected"), [(np.sum, 50), (np.copy, 100)])
+def test_peak_memory_counts_the_input_and_what_is_allocated(work, expected):
+    peak = measurement.peak_memory(work, np.ones((2500, 2500)))
+    assert abs(peak / MEGABYTE - expected) < 10
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="peak memory is not known there")
+def test_peak_memory_does_not_count_the_warm_up_nor_the_caller():
+    held = np.ones(100 * MEGABYTE // 8)
+    matrix = sp.random_array((3000, 3000), density=0.1, format="csc", rng=np.random.default_rng(0))
+    peak = measurement.peak_memory(sp.csc_array.sum, matrix, partial(np.sum, np.eye(100)))
+    assert measurement.matrix_bytes(matrix) < peak + MEGABYTE
+    assert peak < measurement.matrix_bytes(matrix) + 10 * MEGABYTE < held.nbytes
+
+
+def test_error_of_the_work_reaches_the_caller():
+    with pytest.raises(np.linalg.LinAlgError):
+        measurement.peak_memory(np.linalg.inv, np.zeros((2, 2)))
+
+
+@pytest.mark.parametrize("form", ["dense", "csr", "csc"])
+def test_matrix_survives_the_file(form, tmp_path):
+    matrix = sp.random_array((7, 5), density=0.4, format="csr", rng=np.random.default_rng(0))
+    matrix = matrix.toarray() if form == "dense" else matrix.asformat(form)
+    measurement._write(matrix, tmp_path / "matrix")
+    again = measurement._read(tmp_path / "matrix")
+    assert type(again) is type(matrix)
+    assert abs(again - matrix).sum() == 0
+
+
+def test_machine_facts_name_what_the_figures_depend_on():
+    facts = measurement.machine_facts()
+    assert {"processor", "system", "libraries", "BLAS", "load"} == facts.keys()
+    assert "numpy " + np.__version__ in facts["libraries"]
+    assert "threads" in facts["BLAS"]
+
+
+def test_table_is_aligned(capsys):
+    measurement.print_table("Title", ("name", "x"), [["a long name", "1"], ["b", "22"]])
+    assert capsys.readouterr().out == "\nTitle\nname         x\n-----------  --\na long name  1\nb            22\n"
+
+
+def test_table_for_a_terminal(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    measurement.print_table("Title", ("name", "x"), [["[a]", "1"]])
+    out = capsys.readouterr().out
+    assert "Title" in out
+    assert "[a]" in out
+
+
+@pytest.mark.parametrize(("value", "text"), [(12.345, "12.35 s"), (0.0123, "12.3 ms"), (0.5, "500 ms")])
+def test_seconds(value, text):
+    assert measurement.seconds(value) == text
+
+
+def test_peers_can_be_sent_to_another_process():
+    for peer in (peers.explicit_residual, peers.pivoted_qr, peers.reduced_nnls, peers.coordinate_descent):
+        assert pickle.loads(pickle.dumps(peer)) is peer
+
+
+def test_peers_select_what_the_library_selects():
+    matrix = np.random.default_rng(0).random((60, 40))
+    assert peers.explicit_residual(matrix, 12) == textbook.generalized_successive_projection(matrix, 12)
+    assert peers.pivoted_qr(matrix, 12) == [("c", p) for p in textbook.successive_projection(matrix, 12)]
+
+
+def test_peers_find_the_weights_that_the_library_finds():
+    truth = planted((40, 30), 5, 0, noise_level=0.1, random_state=0)
+    expected = gsnmf.fit_weights(truth.matrix, truth.columns, []).column_weights
+    np.testing.assert_allclose(peers.reduced_nnls(truth.matrix, truth.columns), expected, atol=1e-12)
+    descended = peers.coordinate_descent(truth.matrix, truth.columns, 1e-10)
+    np.testing.assert_allclose(descended, expected, atol=1e-5)
+
+
+def test_alternation_says_whether_it_reached_the_error():
+    truth = fully_random(0.1, shape=(20, 20), n_columns=3, n_rows=3, random_state=0)
+    error = gsnmf.fit_weights(truth.matrix, truth.columns, truth.rows).relative_error
+    search = partial(peers.alternating_nnls, truth.matrix, truth.columns, truth.rows)
+    reached = search(relative_error=1.01 * error, max_seconds=60.0)
+    assert reached.reached
+    assert error * (1 - 1e-4) <= reached.relative_error <= 1.01 * error
+    stopped = search(relative_error=0.0, max_seconds=0.0)
+    assert not stopped.reached
+    assert stopped.n_rounds == 1
