@@ -1,15 +1,16 @@
 """What a careful expert would do at this size: several starts, exchanges, and the best by the true error.
 
-Starts are the successive projections on columns, on rows and on both, pursuit, and on small matrices the convex model,
-which is the one that recovers where the others fail. The best are improved by exchanges until none helps or the budget
-is spent: a number of exchanges that follows from the effort and the size, for about so many seconds on a laptop, so
-that the result is the same on every machine.
+Starts are the successive projections on columns, on rows and on both, pursuit, on small matrices the convex model,
+which is the one that recovers where the others fail, and with the largest effort the conical hulls of columns and of
+rows. The best are improved by exchanges until none helps or the budget is spent: a number of exchanges that follows
+from the effort and the size, for about so many seconds on a laptop, so that the result is the same on every machine.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from gsnmf.convex.solve import convex_selection
@@ -23,6 +24,7 @@ from gsnmf.selection.successive_projection import (
     successive_projection,
     successive_projection_both,
 )
+from gsnmf.selection.xray import xray
 from gsnmf.weights import single_threaded_blas
 
 Effort = Literal["fast", "balanced", "best"]
@@ -43,13 +45,29 @@ class _Budget:
     """Starts that are improved by exchanges."""
     convex_entries: int
     """Largest number of entries of a matrix for which the convex model is solved."""
+    hulls: bool
+    """Whether conical hulls are starts too."""
 
 
 _BUDGETS: dict[str, _Budget] = {
-    "fast": _Budget(seconds=0.3, candidates=100, n_refined=1, convex_entries=0),
-    "balanced": _Budget(seconds=6.0, candidates=500, n_refined=2, convex_entries=50_000),
-    "best": _Budget(seconds=300.0, candidates=1500, n_refined=5, convex_entries=2_000_000),
+    "fast": _Budget(seconds=0.3, candidates=100, n_refined=1, convex_entries=0, hulls=False),
+    "balanced": _Budget(seconds=6.0, candidates=500, n_refined=2, convex_entries=50_000, hulls=False),
+    "best": _Budget(seconds=300.0, candidates=1500, n_refined=7, convex_entries=2_000_000, hulls=True),
 }
+
+
+_Method = Callable[[Products, int], Selection]
+
+_PROJECTIONS: tuple[_Method, ...] = (
+    partial(successive_projection, axis="rows"),
+    partial(successive_projection, axis="columns"),
+    generalized_successive_projection,
+)
+_HULLS: tuple[_Method, ...] = (
+    partial(xray, rule="dist", axis="rows"),
+    partial(xray, rule="greedy", axis="rows"),
+    partial(xray, rule="greedy", axis="columns"),
+)
 
 
 def automatic_selection(matrix: Products, rank: int | tuple[int, int], effort: Effort = "balanced") -> Selection:
@@ -64,7 +82,8 @@ def automatic_selection(matrix: Products, rank: int | tuple[int, int], effort: E
         columns_and_rows = successive_projection_both(matrix, *rank)
         return _named(columns_and_rows)
     candidates = candidate_pool(matrix, budget.candidates)
-    fits = _starts(candidates, rank, with_convex=small, with_pursuit=effort != "fast")
+    methods = [*_PROJECTIONS, *([convex_selection] if small else []), *(_HULLS if budget.hulls else [])]
+    fits = _starts(candidates, rank, methods, with_pursuit=effort != "fast")
     best = fits[0]
     n_exchanges = budget.seconds / _exchange_seconds(candidates, rank)
     for fit in fits[: budget.n_refined]:
@@ -84,16 +103,9 @@ def _exchange_seconds(candidates: Candidates, rank: int) -> float:
     return (fits + scores) / 5e9
 
 
-def _starts(candidates: Candidates, rank: int, *, with_convex: bool, with_pursuit: bool) -> list[Fit]:
+def _starts(candidates: Candidates, rank: int, methods: list[_Method], *, with_pursuit: bool) -> list[Fit]:
     """Fitted starts, the best first."""
     matrix = candidates.matrix
-    methods: list[Callable[[Products, int], Selection]] = [
-        lambda M, r: successive_projection(M, r, axis="rows"),
-        lambda M, r: successive_projection(M, r, axis="columns"),
-        generalized_successive_projection,
-    ]
-    if with_convex:
-        methods.append(convex_selection)
     fits = []
     for choose in methods:
         selection = choose(matrix, rank)
