@@ -74,6 +74,10 @@ class Products(ABC):
     def columns(self, indices: Indices) -> Floats:
         """The columns at ``indices`` as a dense m x k block, in Fortran order."""
 
+    def submatrix(self, indices: Indices) -> Floats | sp.csc_array:
+        """The columns at increasing ``indices``, sparse if the matrix is; all of a dense matrix are not copied."""
+        return self.columns(indices)
+
     @cached_property
     @abstractmethod
     def squared_column_norms(self) -> NDArray[np.float64]:
@@ -177,6 +181,9 @@ class DenseProducts(Products):
     def columns(self, indices: Indices) -> Floats:  # noqa: D102
         return np.asfortranarray(self.matrix[:, indices])
 
+    def submatrix(self, indices: Indices) -> Floats:  # noqa: D102
+        return self.matrix if indices.size == self.shape[1] else self.columns(indices)
+
     @cached_property
     def squared_column_norms(self) -> NDArray[np.float64]:  # noqa: D102
         norms = np.zeros(self.shape[1])
@@ -255,7 +262,10 @@ class SparseProducts(Products):
         return np.asarray(self._by_rows @ np.ascontiguousarray(block))
 
     def columns(self, indices: Indices) -> Floats:  # noqa: D102
-        return np.asarray(self._by_columns[:, indices].toarray(order="F"))
+        return np.asarray(self.submatrix(indices).toarray(order="F"))
+
+    def submatrix(self, indices: Indices) -> sp.csc_array:  # noqa: D102
+        return self._by_columns[:, indices]
 
     @cached_property
     def squared_column_norms(self) -> NDArray[np.float64]:  # noqa: D102

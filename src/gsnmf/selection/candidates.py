@@ -12,13 +12,14 @@ computed once; trying a selection, or scoring all candidates against it, then ne
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gsnmf.kernels import positive_squares
 from gsnmf.products import Products
-from gsnmf.selection.successive_projection import successive_projection
+from gsnmf.selection.preselection import largest_and_farthest
 from gsnmf.validation import Indices
 from gsnmf.weights import JointProblem, solve_joint
 
@@ -28,24 +29,17 @@ _BLOCK = 1 << 22
 """Entries of the slopes that are formed at a time."""
 _MEMORY = 1 << 30
 """Bytes that the products of all candidates may take."""
-_FARTHEST = 50
-"""Candidates a side that are chosen by successive projection, besides the longest ones."""
+_FEWEST = 50
+"""Candidates a side, whatever they take."""
+_AXES: tuple[Literal["columns", "rows"], ...] = ("columns", "rows")
 
 
 def candidate_pool(matrix: Products, limit: int = 3000) -> Candidates:
-    """At most ``limit`` candidates a side: all of them, or the longest and those of successive projection."""
+    """At most ``limit`` candidates a side: all of them, or those of `largest_and_farthest`."""
     m, n = matrix.shape
-    affordable = max(_FARTHEST, _MEMORY // (16 * (m + n)))
-    return Candidates(matrix, *(_promising(side, min(limit, affordable)) for side in (matrix, matrix.T)))
-
-
-def _promising(matrix: Products, limit: int) -> Indices:
-    nonzero = np.flatnonzero(matrix.squared_column_norms > 0)
-    if nonzero.size <= limit:
-        return nonzero
-    farthest = successive_projection(matrix, min(_FARTHEST, limit // 4), axis="columns").columns
-    longest = np.argsort(-matrix.squared_column_norms, kind="stable")[: limit - farthest.size]
-    return np.union1d(farthest, longest)
+    affordable = max(_FEWEST, _MEMORY // (16 * (m + n)))
+    sides = (largest_and_farthest(matrix, min(limit, affordable), axis=axis) for axis in _AXES)
+    return Candidates(matrix, *sides)
 
 
 @dataclass(frozen=True)
