@@ -11,6 +11,7 @@ from scipy.optimize import OptimizeResult, linprog
 from sklearn.exceptions import ConvergenceWarning
 
 from gsnmf.convex import exact as exact_module
+from gsnmf.convex import exact_program
 from gsnmf.convex.exact import MAX_VARIABLES, is_separable, solve_exact
 from gsnmf.datasets import gspa_failure_example, non_unique_example, three_three_separable, two_one_separable
 
@@ -293,11 +294,11 @@ def test_solver_stopped_with_a_bound(monkeypatch):
     matrix = hard_matrix()
     rank = np.linalg.matrix_rank(matrix)
     stopped = OptimizeResult(status=1, x=None, mip_dual_bound=rank + 0.5, message="time limit")
-    monkeypatch.setattr(exact_module, "milp", lambda *_, **__: stopped)
+    monkeypatch.setattr(exact_program, "milp", lambda *_, **__: stopped)
     with pytest.warns(ConvergenceWarning):
         solution = solve_exact(matrix)
     assert solution.lower_bound == rank + 1
-    monkeypatch.setattr(exact_module, "milp", lambda *_, **__: OptimizeResult(status=4, message="no basis"))
+    monkeypatch.setattr(exact_program, "milp", lambda *_, **__: OptimizeResult(status=4, message="no basis"))
     with pytest.raises(RuntimeError, match="no basis"):
         solve_exact(matrix)
 
@@ -306,7 +307,7 @@ def test_choices_that_do_not_fit_are_excluded(monkeypatch):
     """The program is looser than the tolerance: what it proposes is checked, and what does not fit is left out."""
     matrix = hard_matrix()
     expected = solve_exact(matrix)
-    fit, refused = exact_module._fit, []
+    fit, refused = exact_module.fit_chosen, []
 
     def refuse_one(equations, chosen):
         result = fit(equations, chosen)
@@ -315,7 +316,7 @@ def test_choices_that_do_not_fit_are_excluded(monkeypatch):
             return result._replace(largest_error=1.0)
         return result
 
-    monkeypatch.setattr(exact_module, "_fit", refuse_one)
+    monkeypatch.setattr(exact_module, "fit_chosen", refuse_one)
     solution = solve_exact(matrix)
     assert_array_equal(refused[0][0], expected.columns)
     assert_array_equal(refused[0][1], expected.rows)

@@ -5,32 +5,30 @@ from __future__ import annotations
 import time
 import warnings
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
-from numpy.typing import NDArray
-from scipy.linalg import qr
-from scipy.optimize import Bounds, LinearConstraint, milp, nnls
-from scipy.sparse.csgraph import connected_components
 from sklearn.exceptions import ConvergenceWarning
 
+from gsnmf.convex.exact_program import (
+    Chosen,
+    Core,
+    Doubles,
+    Equations,
+    Fit,
+    Mask,
+    Program,
+    Range,
+    build_equations,
+    fit_chosen,
+)
 from gsnmf.convex.uniqueness import Equilibrated, equilibrate, extreme_columns, largest_zero_block
 from gsnmf.validation import Floats, Indices, check_count, check_matrix, check_positive, check_rank_pair
-
-Doubles: TypeAlias = NDArray[np.float64]
-Range: TypeAlias = tuple[int, int]
-Chosen: TypeAlias = tuple[Indices, Indices]
-Mask: TypeAlias = NDArray[np.bool_]
 
 MAX_VARIABLES = 20_000
 """Largest n^2 + m^2 that `solve_exact` accepts."""
 
-# HiGHS satisfies constraints to 1e-6 only, and its presolve calls feasible programs infeasible when the slack of a
-# row is as small as that. The program gets this much more; what it finds is checked to the caller's tolerance.
-_SOLVER_SLACK = 1e-5
 _MAX_GUESSES = 10  # blocks of zeros fitted before the program is built
-_OPTIMAL, _LIMIT, _INFEASIBLE = 0, 1, 2  # of scipy.optimize.milp
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,61 +224,49 @@ def is_separable(
     return solution.found
 
 
-class _Core(NamedTuple):
-    """The matrix without its zero rows and columns, scaled, and with small entries set to zero."""
-
-    matrix: Doubles
-    columns: Indices
-    rows: Indices
-    zero_columns: Indices
-    zero_rows: Indices
-    tolerance: float
-    rank: int
-
-
-def _core(scaled: Doubles, tolerance: float) -> _Core:
+def _core(scaled: Doubles, tolerance: float) -> Core:
     nonzero = scaled > tolerance
     in_column, in_row = nonzero.any(axis=0), nonzero.any(axis=1)
     matrix = np.where(nonzero, scaled, 0)[np.ix_(in_row, in_column)]
     # a residual of at most tolerance in each entry cannot hide a larger singular value (Eckart and Young)
     rank = int(np.linalg.matrix_rank(matrix, tol=tolerance * np.sqrt(matrix.size))) if matrix.size else 0
     kept = np.flatnonzero(in_column), np.flatnonzero(in_row)
-    return _Core(matrix, *kept, np.flatnonzero(~in_column), np.flatnonzero(~in_row), tolerance, rank)
+    return Core(matrix, *kept, np.flatnonzero(~in_column), np.flatnonzero(~in_row), tolerance, rank)
 
 
 class _Outcome(NamedTuple):
     """What a search found, if anything, the bound on all decompositions, and whether the question is settled."""
 
-    found: _Fit | None
+    found: Fit | None
     lower_bound: int
     settled: bool
 
 
-def _smallest(core: _Core, largest: int, deadline: float) -> _Outcome:
+def _smallest(core: Core, largest: int, deadline: float) -> _Outcome:
     """A decomposition with fewest rows and columns, at most ``largest``."""
-    equations = _equations(core)
+    equations = build_equations(core)
     best = min(_one_sided(core), key=_size)
     n_rows, n_columns = core.matrix.shape
     limit = min(_size(best) - 1, largest)
     mixed = _search(core, equations, (1, n_columns), (1, n_rows), (core.rank, limit), deadline)
     if mixed.found is None and _size(best) <= largest:
-        return mixed._replace(found=_fit(equations, best))
+        return mixed._replace(found=fit_chosen(equations, best))
     return mixed
 
 
-def _with_sizes(core: _Core, pair: Range, deadline: float) -> _Outcome:
+def _with_sizes(core: Core, pair: Range, deadline: float) -> _Outcome:
     """A decomposition with given numbers of columns and rows, if zero ones fill up what the core lacks."""
-    equations = _equations(core)
+    equations = build_equations(core)
     n_rows, n_columns = core.matrix.shape
     columns = max(0, pair[0] - core.zero_columns.size), min(pair[0], n_columns)
     rows = max(0, pair[1] - core.zero_rows.size), min(pair[1], n_rows)
     (some_columns, no_rows), (no_columns, some_rows) = _one_sided(core)
     if rows[0] == 0 and some_columns.size <= columns[1]:
         chosen = _filled(some_columns, columns[0], n_columns), no_rows
-        return _Outcome(_fit(equations, chosen), core.rank, settled=True)
+        return _Outcome(fit_chosen(equations, chosen), core.rank, settled=True)
     if columns[0] == 0 and some_rows.size <= rows[1]:
         chosen = no_columns, _filled(some_rows, rows[0], n_rows)
-        return _Outcome(_fit(equations, chosen), core.rank, settled=True)
+        return _Outcome(fit_chosen(equations, chosen), core.rank, settled=True)
     columns, rows = (max(1, columns[0]), columns[1]), (max(1, rows[0]), rows[1])
     total = max(core.rank, columns[0] + rows[0]), columns[1] + rows[1]
     outcome = _search(core, equations, columns, rows, total, deadline)
@@ -291,7 +277,7 @@ def _size(chosen: Chosen) -> int:
     return chosen[0].size + chosen[1].size
 
 
-def _one_sided(core: _Core) -> tuple[Chosen, Chosen]:
+def _one_sided(core: Core) -> tuple[Chosen, Chosen]:
     """The smallest decompositions by columns only and by rows only."""
     none = np.zeros(0, dtype=np.intp)
     by_columns = extreme_columns(core.matrix, core.tolerance)
@@ -304,7 +290,7 @@ def _filled(chosen: Indices, wanted: int, length: int) -> Indices:
     return np.union1d(chosen, spare[: max(0, wanted - chosen.size)])
 
 
-def _search(core: _Core, equations: _Equations, columns: Range, rows: Range, total: Range, deadline: float) -> _Outcome:
+def _search(core: Core, equations: Equations, columns: Range, rows: Range, total: Range, deadline: float) -> _Outcome:
     """Find rows and columns, at least one each and fewest together within the ranges, that decompose the core."""
     lower, upper = total
     empty = columns[0] > columns[1] or rows[0] > rows[1] or lower > upper
@@ -313,16 +299,16 @@ def _search(core: _Core, equations: _Equations, columns: Range, rows: Range, tot
         return _Outcome(None, max(lower, upper + 1), settled=True)
     for block in blocks[:_MAX_GUESSES]:  # a whole block of the least size possible is often the answer
         if _size(block) == lower and _within(block[0].size, columns) and _within(block[1].size, rows):
-            fit = _fit(equations, block)
+            fit = fit_chosen(equations, block)
             if fit.largest_error <= core.tolerance:
                 return _Outcome(fit, lower, settled=True)
-    program = _Program(equations, blocks, columns, rows, total)
+    program = Program(equations, blocks, columns, rows, total)
     while (seconds := deadline - time.monotonic()) > 0:
         chosen, bound, finished = program.solve(seconds)
         lower = max(lower, bound)
         if chosen is None:
             return _Outcome(None, upper + 1 if finished else lower, finished)
-        fit = _fit(equations, chosen)
+        fit = fit_chosen(equations, chosen)
         if fit.largest_error <= core.tolerance:
             return _Outcome(fit, _size(chosen) if finished else lower, finished or _size(chosen) <= lower)
         program.exclude(chosen)
@@ -347,189 +333,7 @@ def _zero_blocks(zeros: Mask, size: int) -> list[Chosen]:
     return blocks
 
 
-class _Equations(NamedTuple):
-    """What the weights contribute to the entries that are not zero, as fractions of these entries.
-
-    Weight k is that of column (row) ``owners[k]`` in column (row) ``targets[k]``, as a fraction of its bound.
-    Columns and then rows are numbered together, as are the binaries of the program.
-    """
-
-    coefficients: sp.csc_array
-    owners: Indices
-    targets: Indices
-    bounds: Doubles
-    entries: Doubles
-    entry_columns: Indices
-    entry_rows: Indices
-    shape: tuple[int, int]
-    tolerance: float
-
-
-def _equations(core: _Core) -> _Equations:
-    matrix = core.matrix
-    n_columns = matrix.shape[1]
-    entry_rows, entry_columns = np.nonzero(matrix)
-    number = np.zeros(matrix.shape, dtype=np.intp)
-    number[entry_rows, entry_columns] = np.arange(entry_rows.size)
-    by_columns = _contributions(matrix, number, core.tolerance)
-    by_rows = _contributions(matrix.T, number.T, core.tolerance)
-    return _Equations(
-        coefficients=sp.hstack([by_columns[0], by_rows[0]], format="csc"),
-        owners=np.r_[by_columns[1], n_columns + by_rows[1]],
-        targets=np.r_[by_columns[2], n_columns + by_rows[2]],
-        bounds=np.r_[by_columns[3], by_rows[3]],
-        entries=matrix[entry_rows, entry_columns],
-        entry_columns=entry_columns,
-        entry_rows=n_columns + entry_rows,
-        shape=(matrix.shape[0], n_columns),
-        tolerance=core.tolerance,
-    )
-
-
-def _contributions(
-    matrix: Doubles, number: Indices, tolerance: float
-) -> tuple[sp.csc_array, Indices, Indices, Doubles]:
-    """What each column can contribute to the others: coefficients, owners, targets and bounds of the weights."""
-    bounds = np.zeros((matrix.shape[1],) * 2)
-    for i, column in enumerate(matrix.T):
-        own = column > 0
-        others = matrix[own]
-        bounds[i] = ((others + tolerance) / column[own, None]).min(axis=0) * (others > 0).all(axis=0)
-        bounds[i, i] = 0
-    owners, targets = np.nonzero(bounds)
-    most = matrix[:, owners] * bounds[owners, targets]
-    rows, weights = np.nonzero(most)
-    entries = rows, targets[weights]
-    coefficients = sp.csc_array(
-        (most[rows, weights] / matrix[entries], (number[entries], weights)),
-        shape=(np.count_nonzero(matrix), owners.size),
-    )
-    return coefficients, owners, targets, bounds[owners, targets]
-
-
-class _Program:
-    """The mixed-integer program: the binaries, then the weights of the columns and rows that can be chosen.
-
-    With weights as fractions of their bounds and equations divided by the entries of the matrix, all
-    coefficients are in [0, 1].
-    """
-
-    def __init__(self, equations: _Equations, blocks: list[Chosen], columns: Range, rows: Range, total: Range) -> None:
-        n_rows, self.n_columns = equations.shape
-        self.n_binaries = self.n_columns + n_rows
-        selectable = np.zeros(self.n_binaries)
-        for block_columns, block_rows in blocks:
-            selectable[np.r_[block_columns, self.n_columns + block_rows]] = 1
-        usable = selectable[equations.owners] > 0
-        n_weights, n_entries = int(usable.sum()), equations.entries.size
-        self.n_variables = self.n_binaries + n_weights
-        chosen = _incidence(equations.entry_columns, self.n_binaries) + _incidence(
-            equations.entry_rows, self.n_binaries
-        )
-        slack = _SOLVER_SLACK + equations.tolerance / equations.entries
-        only_if_chosen = [-_incidence(equations.owners[usable], self.n_binaries), sp.eye_array(n_weights)]
-        counts = np.zeros((3, self.n_variables))
-        counts[[0, 2], : self.n_columns] = 1
-        counts[[1, 2], self.n_columns : self.n_binaries] = 1
-        self.constraints = [
-            LinearConstraint(sp.hstack([chosen, equations.coefficients[:, usable]]), 1 - slack, 1 + slack),
-            LinearConstraint(sp.hstack([chosen, sp.csr_array((n_entries, n_weights))]), -np.inf, 1),
-            LinearConstraint(sp.hstack(only_if_chosen), -np.inf, 0),
-            LinearConstraint(counts, *np.transpose([columns, rows, total])),
-        ]
-        self.upper = np.concatenate([selectable, np.ones(n_weights)])
-
-    def solve(self, seconds: float) -> tuple[Chosen | None, int, bool]:
-        """The best choice, a bound on the number of rows and columns, and whether the search is complete."""
-        binary = (np.arange(self.n_variables) < self.n_binaries).astype(float)
-        result = milp(
-            binary,
-            integrality=binary,
-            bounds=Bounds(0, self.upper),
-            constraints=self.constraints,
-            options={"time_limit": seconds},
-        )
-        if result.status not in (_OPTIMAL, _LIMIT, _INFEASIBLE):
-            raise RuntimeError(f"HiGHS failed: {result.message}")
-        finished = result.status != _LIMIT
-        bound = result.mip_dual_bound
-        lower = 0 if bound is None or not np.isfinite(bound) else int(np.ceil(bound - 1e-4))
-        if result.x is None:
-            return None, lower, finished
-        chosen = result.x[: self.n_binaries] > 0.5
-        return (
-            (np.flatnonzero(chosen[: self.n_columns]), np.flatnonzero(chosen[self.n_columns :])),
-            lower,
-            finished,
-        )
-
-    def exclude(self, chosen: Chosen) -> None:
-        """Forbid one choice."""
-        inside = np.zeros((1, self.n_variables))
-        inside[0, : self.n_binaries] = -1
-        inside[0, np.r_[chosen[0], self.n_columns + chosen[1]]] = 1
-        self.constraints.append(LinearConstraint(inside, -np.inf, _size(chosen) - 1))
-
-
-def _incidence(positions: Indices, length: int) -> sp.csr_array:
-    """A matrix with a single one in each row."""
-    return sp.csr_array(
-        (np.ones(positions.size), (np.arange(positions.size), positions)), shape=(positions.size, length)
-    )
-
-
-class _Fit(NamedTuple):
-    """A choice, its weights in the scaled core, and the largest error of an entry."""
-
-    chosen: Chosen
-    column_weights: Doubles
-    row_weights: Doubles
-    largest_error: float
-
-
-def _fit(equations: _Equations, chosen: Chosen) -> _Fit:
-    """Fit the weights of chosen columns and rows by least squares; the chosen ones represent themselves."""
-    n_rows, n_columns = equations.shape
-    taken = np.zeros(n_columns + n_rows, dtype=bool)
-    taken[np.r_[chosen[0], n_columns + chosen[1]]] = True
-    free_entries = ~(taken[equations.entry_columns] | taken[equations.entry_rows])
-    free_weights = np.flatnonzero(taken[equations.owners] & ~taken[equations.targets])
-    entries = equations.entries[free_entries]
-    system = sp.csr_array(sp.diags_array(entries) @ equations.coefficients[:, free_weights][free_entries])
-    fractions = _nonnegative_least_squares(system, entries)
-    full = np.diag(taken.astype(float))
-    own, target = equations.owners[free_weights], equations.targets[free_weights]
-    full[own, target] = fractions * equations.bounds[free_weights]
-    return _Fit(
-        chosen,
-        column_weights=full[chosen[0], :n_columns],
-        row_weights=full[n_columns + chosen[1], n_columns:].T,
-        largest_error=float(np.abs(system @ fractions - entries).max(initial=0.0)),
-    )
-
-
-def _nonnegative_least_squares(system: sp.csr_array, target: Doubles) -> Doubles:
-    """Solve a sparse problem part by part: with columns only, or rows only, each target stands alone."""
-    n_equations, n_unknowns = system.shape
-    solution = np.zeros(n_unknowns)
-    equation, unknown = system.nonzero()
-    linked = sp.coo_array(
-        (np.ones(equation.size), (equation, n_equations + unknown)), shape=(n_equations + n_unknowns,) * 2
-    )
-    _, labels = connected_components(linked, directed=False)
-    for label in np.unique(labels[n_equations:]):
-        equations = np.flatnonzero(labels[:n_equations] == label)
-        unknowns = np.flatnonzero(labels[n_equations:] == label)
-        part = np.column_stack([system[equations][:, unknowns].toarray(), target[equations]])
-        if equations.size > unknowns.size:
-            part = qr(part, mode="r")[0][: unknowns.size + 1]  # the same problem with fewer equations
-        solution[unknowns], _ = nnls(part[:, :-1], part[:, -1], maxiter=30 * unknowns.size)
-    return solution
-
-
-def _solution(
-    dense: Doubles, scaled: Equilibrated, core: _Core, outcome: _Outcome, pair: Range | None
-) -> ExactSolution:
+def _solution(dense: Doubles, scaled: Equilibrated, core: Core, outcome: _Outcome, pair: Range | None) -> ExactSolution:
     """Translate what was found in the scaled core to the matrix as given."""
     n_rows, n_columns = dense.shape
     columns, rows = np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp)
