@@ -3,6 +3,7 @@
 import pickle
 import subprocess
 import sys
+import time
 from functools import partial
 
 import numpy as np
@@ -63,6 +64,18 @@ def test_contestants_take_turns():
     assert first.best <= first.median <= max(first.seconds)
 
 
+def test_the_shortest_run_gives_the_result():
+    delays = iter([0.02, 0.0, 0.02])
+
+    def wait():
+        delay = next(delays)
+        time.sleep(delay)
+        return delay
+
+    waited, _ = measurement.take_turns(wait, int, repeats=3, warm_up=False)
+    assert waited.result == 0.0
+
+
 def test_turns_end_with_the_time_but_not_before_the_first():
     first, second = measurement.take_turns(lambda: 1, lambda: "x", repeats=3, warm_up=False, max_seconds=0.0)
     assert len(first.seconds) == len(second.seconds) == 1
@@ -120,7 +133,7 @@ def test_table_for_a_terminal(capsys, monkeypatch):
     assert "[a]" in out
 
 
-@pytest.mark.parametrize(("value", "text"), [(12.345, "12.35 s"), (0.0123, "12.3 ms"), (0.5, "500 ms")])
+@pytest.mark.parametrize(("value", "text"), [(12.345, "12.35 s"), (0.9999, "1000 ms"), (0.01234, "12.3 ms")])
 def test_seconds(value, text):
     assert measurement.seconds(value) == text
 

@@ -38,7 +38,7 @@ _S = TypeVar("_S")
 
 @dataclass(frozen=True)
 class Timing(Generic[_T]):
-    """Seconds that a piece of work took in each of its runs, and what its last run returned."""
+    """Seconds that a piece of work took in each of its runs, and what the shortest one returned."""
 
     seconds: tuple[float, ...]
     result: _T
@@ -86,14 +86,17 @@ def take_turns(
     deadline = time.perf_counter() + max_seconds
     of_work, of_peer = _timed(work), _timed(peer)
     while len(of_work.seconds) < repeats and time.perf_counter() < deadline:
-        of_work, of_peer = _timed(work, of_work.seconds), _timed(peer, of_peer.seconds)
+        of_work, of_peer = _timed(work, of_work), _timed(peer, of_peer)
     return of_work, of_peer
 
 
-def _timed(work: Callable[[], _T], before: tuple[float, ...] = ()) -> Timing[_T]:
+def _timed(work: Callable[[], _T], before: Timing[_T] | None = None) -> Timing[_T]:
     start = time.perf_counter()
     result = work()
-    return Timing((*before, time.perf_counter() - start), result)
+    elapsed = time.perf_counter() - start
+    if before is None:
+        return Timing((elapsed,), result)
+    return Timing((*before.seconds, elapsed), result if elapsed < before.best else before.result)
 
 
 def peak_memory(work: Callable[[Matrix], object], matrix: Matrix, warm_up: Callable[[], object] | None = None) -> int:
@@ -207,7 +210,9 @@ def _blas(pool: dict[str, Any]) -> str:
 
 def seconds(value: float) -> str:
     """A time for people."""
-    return f"{value:.2f} s" if value >= 1 else f"{1000 * value:.3g} ms"
+    if value >= 1:
+        return f"{value:.2f} s"
+    return f"{1000 * value:.0f} ms" if value >= 0.1 else f"{1000 * value:.3g} ms"
 
 
 def megabytes(value: int) -> str:

@@ -3,9 +3,9 @@ r"""GS-FGM, the paper's fast gradient method (Algorithms 1 and 2), on the whole 
 .. math:: \min_{X \in \Omega_1, Y \in \Omega_2} \tfrac12 \|M - M X - Y M\|_F^2 + \lambda (\mathrm{tr} X + \mathrm{tr} Y)
 
 by Nesterov's method with step 1 / L, :math:`L = 2 \sigma_{\max}(M)^2`, from the columns and rows of GSPA and their
-weights. Without Y it is FGNSR (Gillis and Luce 2018), with half that L. It is the reference: n^2 + m^2 variables and O(mn(m + n))
-operations an iteration, for matrices up to about a thousand. `gsnmf.convex.working_set` solves the same problem faster
-and with a certificate.
+weights. Without Y it is FGNSR (Gillis and Luce 2018), with half that L. It is the reference: n^2 + m^2 variables and
+O(mn(m + n)) operations an iteration, for matrices up to about a thousand. `gsnmf.convex.working_set` solves the same
+problem faster and with a certificate.
 
 Departures: the stopping rule on the objective compares its mean change over ten iterations with its first change (as
 printed, without an absolute value, it would stop at the first decrease, and the objective oscillates with the

@@ -56,9 +56,7 @@ class ConvexModel:
         """Lower bound on the optimum, from any residual and its scores, less what rounding may have added."""
         everything = np.concatenate(scores)
         slack = _ROUNDING * self.matrix.squared_norm
-        return self.penalty.dual_bound(
-            everything, residual.inner - slack, residual.squared_norm + slack, self.strength
-        )
+        return self.penalty.dual_bound(everything, residual.inner - slack, residual.squared_norm + slack, self.strength)
 
 
 class Side:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -72,7 +72,7 @@ class _Start:
         return max(self.relative_error, _SMALLEST_ERROR) ** 2 * self.squared_norm
 
     def strength(self, relative: float, rank: int) -> float:
-        """lambda for a lambda~; positive unless the matrix is zero."""
+        """The lambda of a lambda~; positive unless the matrix is zero."""
         return relative * self.squared_error / (2 * rank)
 
 
@@ -138,7 +138,9 @@ def solve_convex(
     gap = check_positive(tolerance, "tolerance")
     relative = check_positive(relative_strength, "relative_strength")
     start = _Start.of(checked, size, with_rows)
-    solver = _solver(checked, start, with_rows, check_count(memory, "memory"), check_count(max_iterations, "max_iterations"))
+    solver = _solver(
+        checked, start, with_rows, check_count(memory, "memory"), check_count(max_iterations, "max_iterations")
+    )
 
     def solve(strength: float) -> ConvexSolution:
         return solver.solve(ConvexModel(checked, strength, PENALTIES[penalty], with_rows), gap)
@@ -148,7 +150,7 @@ def solve_convex(
     else:
         solution = _meet_noise(solve, check_positive(noise, "noise"), checked, start.strength(10.0, size))
     _warn(solution, checked, start, gap, size)
-    return solution
+    return _in_unit(solution, checked.exponent)
 
 
 def convex_selection(
@@ -266,6 +268,20 @@ def _meet_noise(
         if strength > 1e3 * matrix.squared_norm or strength < 1e-14 * matrix.squared_norm:
             return trial
     return solution
+
+
+def _in_unit(solution: ConvexSolution, exponent: int) -> ConvexSolution:
+    """The solution of the matrix as it was given, from that of the matrix as it is held (`Products.exponent`)."""
+    if exponent == 0:
+        return solution
+    with np.errstate(over="ignore", under="ignore"):
+        return replace(
+            solution,
+            strength=float(np.ldexp(solution.strength, 2 * exponent)),
+            objective=float(np.ldexp(solution.objective, 2 * exponent)),
+            lower_bound=float(np.ldexp(solution.lower_bound, 2 * exponent)),
+            residual_norm=float(np.ldexp(solution.residual_norm, exponent)),
+        )
 
 
 def _warn(solution: ConvexSolution, matrix: Products, start: _Start, tolerance: float, rank: int) -> None:

@@ -87,10 +87,10 @@ class ResidualSide:
         squared = float(np.dot(u, u))
         if squared <= (self._zero * self._initial[index]) ** 2:
             return 0.0
-        g = self.matrix.T.dot(u)
+        g = self.matrix.T.dot(u / np.sqrt(squared).astype(u.dtype))
         if other is not None:
             g = orthogonalised(g, other.basis)
-        return float(np.dot(g, g)) / squared
+        return float(np.dot(g, g))
 
     def choose(self, index: int, other: ResidualSide | None) -> None:
         """Project both sides on the orthogonal complement of the residual column ``index``."""
