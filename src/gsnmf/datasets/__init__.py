@@ -1,15 +1,13 @@
 """Matrices to factorize."""
 
-from gsnmf.datasets.synthetic import (
-    Planted,
-    fully_random,
+from gsnmf.datasets.closed_forms import (
     gspa_failure_example,
-    middle_points,
     non_unique_example,
-    planted,
     three_three_separable,
     two_one_separable,
 )
+from gsnmf.datasets.ground_truth import Planted
+from gsnmf.datasets.synthetic import fully_random, middle_points, planted
 
 __all__ = [
     "Planted",
