@@ -142,8 +142,7 @@ def solve_weights(
 ) -> Weights:
     """`fit_weights` for input that is known to be right, and without its warning."""
     m, n = matrix.shape
-    used_columns = np.flatnonzero(matrix.squared_column_norms[columns] > 0)
-    used_rows = np.flatnonzero(matrix.T.squared_column_norms[rows] > 0)
+    used_columns, used_rows = _nonzero(matrix, columns), _nonzero(matrix.T, rows)
     if start is not None:
         start = (start[0][used_columns], start[1][:, used_rows])
     solved = _solve_nonzero(matrix, columns[used_columns], rows[used_rows], tolerance, max_iterations, start)
@@ -152,6 +151,11 @@ def solve_weights(
     column_weights[used_columns] = solved.column_weights
     row_weights[:, used_rows] = solved.row_weights
     return replace(solved, column_weights=column_weights, row_weights=row_weights)
+
+
+def _nonzero(matrix: Products, columns: Indices) -> Indices:
+    """Positions of those columns that are not zero; the norms of all are not asked for if there are none."""
+    return np.flatnonzero(matrix.squared_column_norms[columns] > 0) if columns.size else columns
 
 
 def _solve_nonzero(
