@@ -28,9 +28,6 @@ BLOCK_BYTES = 1 << 25
 _CANCELLED = 1e-10
 """Below this part of what they are the difference of, Gram products have lost too many digits."""
 
-_SHORT_SUM = 256
-"""Terms that are summed in single precision before they are added in double."""
-
 _SAFE_EXPONENT = {np.dtype(np.float32): 40, np.dtype(np.float64): 400}
 
 
@@ -84,7 +81,7 @@ class Products(ABC):
     @cached_property
     @abstractmethod
     def squared_column_norms(self) -> NDArray[np.float64]:
-        """Squared Euclidean norm of every column, in double precision up to short sums in that of the matrix."""
+        """Squared Euclidean norm of every column, accumulated in double precision."""
 
     @cached_property
     @abstractmethod
@@ -189,12 +186,7 @@ class DenseProducts(Products):
 
     @cached_property
     def squared_column_norms(self) -> NDArray[np.float64]:  # noqa: D102
-        norms = np.zeros(self.shape[1])
-        step = _SHORT_SUM if self.dtype == np.float32 else self.shape[0]
-        for start in range(0, self.shape[0], step):
-            block = self.matrix[start : start + step]
-            norms += np.einsum("ij,ij->j", block, block)
-        return norms
+        return np.asarray(np.einsum("ij,ij->j", self.matrix, self.matrix, dtype=np.float64))
 
     @cached_property
     def column_sums(self) -> NDArray[np.float64]:  # noqa: D102
