@@ -52,7 +52,7 @@ class _Budget:
 _BUDGETS: dict[str, _Budget] = {
     "fast": _Budget(seconds=0.3, candidates=100, n_refined=1, convex_entries=0, hulls=False),
     "balanced": _Budget(seconds=6.0, candidates=500, n_refined=2, convex_entries=50_000, hulls=False),
-    "best": _Budget(seconds=300.0, candidates=1500, n_refined=7, convex_entries=2_000_000, hulls=True),
+    "best": _Budget(seconds=150.0, candidates=1500, n_refined=7, convex_entries=200_000, hulls=True),
 }
 
 
