@@ -1,5 +1,6 @@
 """Generalized separable nonnegative matrix factorization: a matrix explained by a few of its own rows and columns."""
 
+from gsnmf import convex, datasets, metrics, nmf
 from gsnmf.factorize import factorize, select
 from gsnmf.methods import Method, methods
 from gsnmf.results import Factorization, Selection, Weights
@@ -16,9 +17,13 @@ __all__ = [
     "Scaling",
     "Selection",
     "Weights",
+    "convex",
+    "datasets",
     "factorize",
     "fit_weights",
     "methods",
+    "metrics",
+    "nmf",
     "rank_path",
     "scale",
     "select",

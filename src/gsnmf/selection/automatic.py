@@ -52,7 +52,7 @@ class _Budget:
 _BUDGETS: dict[str, _Budget] = {
     "fast": _Budget(seconds=0.3, candidates=100, n_refined=1, convex_entries=0, hulls=False),
     "balanced": _Budget(seconds=6.0, candidates=500, n_refined=2, convex_entries=50_000, hulls=False),
-    "best": _Budget(seconds=150.0, candidates=1500, n_refined=7, convex_entries=200_000, hulls=True),
+    "best": _Budget(seconds=100.0, candidates=1500, n_refined=7, convex_entries=200_000, hulls=True),
 }
 
 
@@ -106,9 +106,13 @@ def _exchange_seconds(candidates: Candidates, rank: int) -> float:
 def _starts(candidates: Candidates, rank: int, methods: list[_Method], *, with_pursuit: bool) -> list[Fit]:
     """Fitted starts, the best first."""
     matrix = candidates.matrix
-    fits = []
+    fits, seen = [], set()
     for choose in methods:
         selection = choose(matrix, rank)
+        identity = frozenset(selection.columns.tolist()), frozenset(selection.rows.tolist())
+        if identity in seen:
+            continue
+        seen.add(identity)
         candidates.include(selection.columns, selection.rows)
         with single_threaded_blas():
             fits.append(candidates.fit(selection.columns, selection.rows))

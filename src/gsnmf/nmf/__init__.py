@@ -1,0 +1,21 @@
+"""What users compare with: nonnegative factorizations and approximations of low rank, of any dense or sparse matrix."""
+
+from gsnmf.nmf.hals import hals
+from gsnmf.nmf.latent_representation import latent_low_rank
+from gsnmf.nmf.low_rank import cur, skeleton, truncated_svd
+from gsnmf.nmf.minimum_volume import minimum_volume
+from gsnmf.nmf.results import CURResult, LatentLowRankResult, LowRankResult, NMFResult, SVDResult
+
+__all__ = [
+    "CURResult",
+    "LatentLowRankResult",
+    "LowRankResult",
+    "NMFResult",
+    "SVDResult",
+    "cur",
+    "hals",
+    "latent_low_rank",
+    "minimum_volume",
+    "skeleton",
+    "truncated_svd",
+]

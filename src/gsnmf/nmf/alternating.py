@@ -1,0 +1,178 @@
+r"""What methods share that update one factor of M ~ W H with the other fixed.
+
+Both factors are held with their components as rows, W' (r x m) and H (r x n), so that each is the factor X of a
+quadratic problem
+
+.. math:: \tfrac12 \langle G, X X^T \rangle - \langle T, X \rangle
+
+where :math:`G = W^T W` and :math:`T = W^T M` for X = H, and :math:`G = H H^T`, :math:`T = H M^T` for X = W'.
+
+Updates start from, and take their products at, factors extrapolated along the last step (Ang and Gillis 2019), which
+saves most of the iterations. As all products are linear, those of extrapolated factors cost nothing more. A step that
+does not lower the objective is made again without extrapolation; such a step cannot raise it, so the objective never
+rises. The change of the objective is computed from the change of the factors, not as a difference of two values, whose
+rounding would hide it near a solution and in single precision.
+
+References
+----------
+A. Ang, N. Gillis, Accelerating nonnegative matrix factorization algorithms using extrapolation, Neural Computation
+31 (2019), doi:10.1162/neco_a_01157.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from gsnmf.nmf.results import NMFResult, StopReason
+from gsnmf.products import Products
+from gsnmf.validation import Floats
+from gsnmf.weights import single_threaded_blas
+
+_SMALL_RESIDUAL = 1e-3
+"""A violation is measured against the residual, or against this part of the matrix where that is larger."""
+
+_ALPHA = 0.5
+"""Most that the sweeps may cost, relative to the products they use (Gillis and Glineur 2012)."""
+
+_LARGE_PRODUCT = 5e8
+"""Multiplications in a product with M from which several BLAS threads gain more than they take from the sweeps."""
+
+
+_FIRST_MOMENTUM = 0.5
+_GROWTH, _LIMIT_GROWTH, _DECAY = 1.05, 1.01, 1.5
+"""Momentum and its limit grow when a step succeeds; when it fails the limit falls to it and it decays."""
+
+
+_ROUNDING = 0.01
+"""A step that lowers the objective by less than this times eps, relatively, lowers it by rounding."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """Factors, with their components as rows, and their products with the matrix."""
+
+    W: Floats
+    """W', r x m."""
+    H: Floats
+    """H, r x n."""
+    WM: Floats
+    """W'M, r x n."""
+    HM: Floats
+    """H M', r x m."""
+
+
+Step: TypeAlias = Callable[[Point, Point, float], tuple[Floats, Floats, Floats, float]]
+"""From the last point, the one before and the momentum: W, H, W'M, and by how much the objective fell."""
+
+
+def iterate(
+    matrix: Products,
+    now: Point,
+    objective: float,
+    *,
+    step: Step,
+    optimality: Callable[[Point, float], float],
+    tolerance: float,
+    max_iterations: int,
+) -> tuple[Point, NDArray[np.float64], float, StopReason]:
+    """Make steps until a point meets the tolerance.
+
+    Returns the last point, the objective at the start and after each step, the optimality of the last point, and why
+    it is the last. A step without momentum must not raise the objective, but for rounding.
+    """
+    before = now
+    momentum, limit = _FIRST_MOMENTUM, 1.0
+    objectives = [objective]
+    rounding = _ROUNDING * float(np.finfo(matrix.dtype).eps)
+    while True:
+        violation = optimality(now, objectives[-1])
+        reason: StopReason = "tolerance reached"
+        if violation <= tolerance:
+            break
+        reason = "iteration limit"
+        if len(objectives) > max_iterations:
+            break
+        W, H, WM, gain = step(now, before, momentum)
+        if gain > rounding * abs(objectives[-1]):
+            limit = min(1.0, _LIMIT_GROWTH * limit)
+            momentum = min(limit, _GROWTH * momentum)
+        else:
+            limit, momentum = momentum, momentum / _DECAY
+            W, H, WM, gain = step(now, now, 0.0)
+            reason = "no further decrease"
+            if gain <= rounding * abs(objectives[-1]):
+                break
+        before, now = now, Point(W, H, WM, times(matrix, H))
+        objectives.append(objectives[-1] - gain)
+    return now, np.array(objectives), violation, reason
+
+
+def beyond(last: Floats, previous: Floats, momentum: float) -> Floats:
+    """Extrapolate the step from ``previous`` to ``last``."""
+    return last + momentum * (last - previous) if momentum else last
+
+
+def times(matrix: Products, X: Floats) -> Floats:
+    """X M' for a factor with components as rows, in C order."""
+    return np.ascontiguousarray(matrix.dot(X.T).T)
+
+
+def n_sweeps(n_stored: int, length: int, other_length: int, rank: int) -> int:
+    r"""Most sweeps over a factor: :math:`1 + \alpha (1 + (\mathrm{nnz}(M) + n r) / (m r + m))` for W, m its length."""
+    ratio = 1.0 + (n_stored + other_length * rank) / (length * (rank + 1))
+    return int(1.0 + _ALPHA * ratio)
+
+
+def change(X: Floats, new: Floats, target: Floats, gram: Floats) -> float:
+    """How the objective changes from X to new: accurate however small, for it is no difference of two values."""
+    step = new - X
+    return inner(gram @ X - target, step) + 0.5 * inner(gram @ step, step)
+
+
+def squared_violation(X: Floats, target: Floats, gram: Floats) -> float:
+    """Squared violation of the optimality conditions over X >= 0, for components of unit length."""
+    lengths = np.sqrt(np.diagonal(gram))[:, None]
+    slope = (gram @ X - target) / np.where(lengths > 0, lengths, 1)
+    least = np.minimum(X * lengths, slope)
+    return inner(least, least)
+
+
+def relative_violation(squared: float, squared_error: float, squared_norm: float) -> float:
+    """A squared violation relative to the residual, as a number without a unit."""
+    scale = max(squared_error, _SMALL_RESIDUAL**2 * squared_norm)
+    return float(np.sqrt(squared / scale)) if scale > 0 else 0.0
+
+
+def inner(a: Floats, b: Floats) -> float:
+    """<a, b>, accumulated in double precision."""
+    return float(np.vdot(a.astype(np.float64, copy=False), b.astype(np.float64, copy=False)))
+
+
+def unit_exponents(exponent: int) -> tuple[int, int]:
+    """Powers of two that W and H get when the matrix is held in units of two to the power ``exponent``."""
+    return exponent - exponent // 2, exponent // 2
+
+
+def blas_threads(n_multiplications: int) -> AbstractContextManager[None]:
+    """One BLAS thread while products are small: its waiting threads would take the cores from the compiled kernels."""
+    return nullcontext() if n_multiplications >= _LARGE_PRODUCT else single_threaded_blas()
+
+
+def warn_unless_converged(result: NMFResult, tolerance: float, name: str) -> None:
+    """Tell the caller of a public function that the factors are not what was asked for."""
+    if not result.converged:
+        warnings.warn(
+            f"{name} stopped after {result.n_iterations} iterations ({result.stop_reason}) with an optimality "
+            f"violation of {result.optimality:.1e}, above the tolerance {tolerance:.1e}; raise max_iterations or "
+            "tolerance.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )

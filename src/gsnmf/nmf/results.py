@@ -1,0 +1,127 @@
+"""What the factorizations return: the factors, how good they are, and why the search for them ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gsnmf.validation import Floats, Indices
+
+StopReason = Literal["tolerance reached", "iteration limit", "no further decrease", "closed form"]
+
+
+@dataclass(frozen=True)
+class LowRankResult:
+    """A matrix approximated by a product, M ~ W H.
+
+    Attributes
+    ----------
+    W : array, shape (m, r)
+    H : array, shape (r, n)
+    relative_error : float
+        ||M - W H||_F / ||M||_F; zero for a zero matrix.
+    n_iterations : int
+    converged : bool
+        Whether the optimality conditions hold to the tolerance.
+    """
+
+    W: Floats = field(repr=False)
+    H: Floats = field(repr=False)
+    relative_error: float
+    n_iterations: int
+    converged: bool
+
+    @property
+    def quality(self) -> float:
+        """One minus the relative error."""
+        return 1.0 - self.relative_error
+
+
+@dataclass(frozen=True)
+class NMFResult(LowRankResult):
+    """A nonnegative factorization M ~ W H.
+
+    Attributes
+    ----------
+    optimality : float
+        Relative violation of the optimality conditions, as the function that made the result defines it.
+    stop_reason : {"tolerance reached", "iteration limit", "no further decrease"}
+        With ``"no further decrease"`` the objective has stopped falling because of rounding.
+    objective : array of length n_iterations + 1
+        The objective at the start and after each iteration, divided by ||M||_F^2 / 2. It never rises. Each value is
+        the one before plus the change, computed from the change of the factors; so values far below the first one
+        carry the rounding of the first one, while ``relative_error`` does not.
+    weight : float
+        Of the volume in the objective of `gsnmf.nmf.minimum_volume`, divided by ||M||_F^2; zero elsewhere.
+    """
+
+    optimality: float
+    stop_reason: StopReason
+    objective: NDArray[np.float64] = field(repr=False)
+    weight: float = 0.0
+
+
+@dataclass(frozen=True)
+class SVDResult(LowRankResult):
+    """A truncated singular value decomposition, W = U diag(singular_values) and H = V'.
+
+    Attributes
+    ----------
+    singular_values : array, shape (r,)
+        In decreasing order.
+    """
+
+    singular_values: Floats
+
+
+@dataclass(frozen=True)
+class CURResult(LowRankResult):
+    """A matrix approximated from its own columns and rows, M ~ C U R: W = C U and H = R.
+
+    Attributes
+    ----------
+    columns, rows : int arrays
+        C = M[:, columns] and R = M[rows, :].
+    U : array, shape (number of columns, number of rows)
+    """
+
+    columns: Indices
+    rows: Indices
+    U: Floats = field(repr=False)
+
+
+@dataclass(frozen=True)
+class LatentLowRankResult(LowRankResult):
+    """A matrix that represents itself from both sides, M ~ M X + L M, held in factors: W H = M X + L M.
+
+    Attributes
+    ----------
+    X_factors : pair of arrays, shape (n, k) and (k, n)
+        Their product is X; k is the rank of M.
+    L_factors : pair of arrays, shape (m, k) and (k, m)
+        Their product is L.
+    objective : float
+        Value of the objective in the unit of M.
+    optimality : float
+        Relative violation of the optimality conditions.
+    stop_reason : {"closed form", "tolerance reached", "iteration limit"}
+    """
+
+    X_factors: tuple[Floats, Floats] = field(repr=False)
+    L_factors: tuple[Floats, Floats] = field(repr=False)
+    objective: float
+    optimality: float
+    stop_reason: StopReason
+
+    @property
+    def X(self) -> Floats:
+        """The representation by columns, a dense n x n array made at each call."""
+        return np.asarray(self.X_factors[0] @ self.X_factors[1])
+
+    @property
+    def L(self) -> Floats:
+        """The representation by rows, a dense m x m array made at each call."""
+        return np.asarray(self.L_factors[0] @ self.L_factors[1])
