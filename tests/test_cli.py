@@ -60,8 +60,8 @@ def test_disk_error_while_writing(tmp_path, capsys, monkeypatch):
     def refuse(*arguments, **options):
         raise OSError(30, "Read-only file system", "demo.html")
 
-    monkeypatch.setattr("gsnmf.commands.run_demo", lambda: None)
-    monkeypatch.setattr("gsnmf.commands.write_demo", refuse)
+    monkeypatch.setattr("gsnmf.commands.demo.run_demo", lambda: None)
+    monkeypatch.setattr("gsnmf.commands.demo.write_demo", refuse)
     assert run(["demo", "--out", str(tmp_path)]) == 1
     assert_one_line(capsys, "demo.html: Read-only file system")
 

@@ -208,9 +208,9 @@ def test_fast_gradient_on_the_simplex_solves_the_problem(exact):
     parallel = serial.copy()
     length = 1 / np.linalg.eigvalsh(gram)[-1]
     objective = [np.inf]
-    for _ in range(300):
-        kernels._descend_on_simplex_serial(serial, target, gram, length, exact, 5, 0.0)
-        kernels._descend_on_simplex_parallel(parallel, target, gram, length, exact, 5, 0.0)
+    for _ in range(60):
+        kernels._descend_on_simplex_serial(serial, target, gram, length, exact, 25, 0.0)
+        kernels._descend_on_simplex_parallel(parallel, target, gram, length, exact, 25, 0.0)
         objective.append(0.5 * np.vdot(gram @ serial, serial) - np.vdot(target, serial))
     assert np.all(np.diff(objective) <= 1e-12)
     assert_array_equal(serial, parallel)

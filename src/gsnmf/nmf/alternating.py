@@ -21,6 +21,7 @@ A. Ang, N. Gillis, Accelerating nonnegative matrix factorization algorithms usin
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -42,14 +43,15 @@ _SMALL_RESIDUAL = 1e-3
 _ALPHA = 0.5
 """Most that the sweeps may cost, relative to the products they use (Gillis and Glineur 2012)."""
 
-_LARGE_PRODUCT = 5e8
-"""Multiplications in a product with M from which several BLAS threads gain more than they take from the sweeps."""
+_LARGE_PRODUCT = 4e9
+"""Multiplications, times processors, in a product with M from which BLAS threads gain more than they cost.
 
+Between products these threads keep waiting busily, and take the processors from whatever else runs.
+"""
 
 _FIRST_MOMENTUM = 0.5
 _GROWTH, _LIMIT_GROWTH, _DECAY = 1.05, 1.01, 1.5
 """Momentum and its limit grow when a step succeeds; when it fails the limit falls to it and it decays."""
-
 
 _ROUNDING = 0.01
 """A step that lowers the objective by less than this times eps, relatively, lowers it by rounding."""
@@ -163,7 +165,8 @@ def unit_exponents(exponent: int) -> tuple[int, int]:
 
 def blas_threads(n_multiplications: int) -> AbstractContextManager[None]:
     """One BLAS thread while products are small: its waiting threads would take the cores from the compiled kernels."""
-    return nullcontext() if n_multiplications >= _LARGE_PRODUCT else single_threaded_blas()
+    large = n_multiplications * (os.cpu_count() or 1) >= _LARGE_PRODUCT
+    return nullcontext() if large else single_threaded_blas()
 
 
 def warn_unless_converged(result: NMFResult, tolerance: float, name: str) -> None:

@@ -95,9 +95,8 @@ def hals(
 
     Notes
     -----
-    An iteration makes two products with M, O(nnz(M) r), and about half as many operations in sweeps. Besides M it
-    holds eight arrays of the size of W and of H. The result does not depend on the number of threads, except by the
-    rounding of BLAS.
+    An iteration makes two products with M, O(nnz(M) r), and at most about half as many operations in sweeps. Besides M
+    it holds about eight arrays of the size of W and of H. The number of threads matters only to the rounding of BLAS.
 
     A zero matrix gives zero factors.
 

@@ -18,8 +18,8 @@ from gsnmf.validation import Floats
 _BLOCK = 128
 """Columns that are updated together: enough to fill vector registers, few enough for the cache."""
 
-_PARALLEL_WORK = 1 << 24
-"""Multiplications below which starting threads costs more than it saves."""
+_PARALLEL_WORK = 1 << 26
+"""Multiplications below which threads, which wait for each other at the end, cost more than they save."""
 
 
 def descend(X: Floats, target: Floats, gram: Floats, max_sweeps: int, tolerance: float) -> None:
