@@ -29,6 +29,9 @@ _Array = Floats
 _ROUNDING = 16.0 * float(np.finfo(np.float64).eps)
 """Part of ||M||^2 by which products of a residual, which are differences of products of M, can be wrong."""
 
+_DEPENDENT = 1e-12
+"""Eigenvalue of a Gram matrix, relative to the largest, below which it is zero."""
+
 
 @dataclass(frozen=True)
 class ConvexModel:
@@ -60,9 +63,9 @@ class ConvexModel:
 
 
 class Side:
-    """The working set of columns: their rows of X and the products that a step needs.
+    """The working set of columns, at unit length, with their rows of X and what the solver needs of them.
 
-    The rows of the matrix are the side of its transpose. ``previous`` is X one step ago, for the momentum.
+    Columns A = M_K D^-1 at unit length go with D X instead of X. The rows of the matrix are the side of its transpose.
     """
 
     def __init__(self, matrix: Products) -> None:
@@ -70,49 +73,85 @@ class Side:
         self.matrix = matrix
         self.weights = scaled_weights(matrix.column_sums, np.dtype(np.float64))
         self.indices: Indices = np.empty(0, dtype=np.intp)
-        self.X: _Array = np.empty((0, n))
-        self.previous: _Array = self.X
+        self.lengths: _Array = np.empty(0)
         self.vectors: _Array = np.empty((0, m))
-        """The columns of the working set, one a row."""
+        """A', the columns of the working set."""
         self.products: _Array = np.empty((0, n))
-        """Their products with all columns, M_K'M."""
-        self._set_gram()
+        """A'M."""
+        self.X: _Array = np.empty((0, n))
+        """Feasible."""
+        self.dual: _Array = np.empty((0, n))
+        """Multiplier of the constraint that the free weights equal X, in units of the solver's stiffness."""
+        self.free: _Array = np.empty((0, n))
+        """Weights without constraints, which the multiplier drives to X."""
+        self.slopes: _Array = np.empty((0, n))
+        """A'E for the residual E of the free weights."""
+        self._decompose()
 
-    def extend(self, indices: Indices, X: _Array | None = None) -> None:
-        """Add columns, with their rows of X or with zeros."""
+    def extend(self, indices: Indices, X: _Array | None = None, dual: _Array | None = None) -> None:
+        """Add columns, with their rows of X and of the multiplier, or with zeros."""
         if indices.size == 0:
             return
+        lengths = np.sqrt(self.matrix.squared_column_norms[indices])
         vectors = np.ascontiguousarray(self.matrix.columns(indices).T, dtype=np.float64)
-        products = self.matrix.gram_rows(indices)
-        added = np.zeros((indices.size, self.matrix.shape[1])) if X is None else X
+        zeros = np.zeros((indices.size, self.matrix.shape[1]))
+        scaled = zeros if X is None else X * lengths[:, None]
         self.indices = np.concatenate([self.indices, indices])
-        self.X = np.vstack([self.X, added])
-        self.previous = np.vstack([self.previous, added])
-        self.vectors = np.vstack([self.vectors, vectors])
-        self.products = np.vstack([self.products, products])
-        self._set_gram()
+        self.lengths = np.concatenate([self.lengths, lengths])
+        self.vectors = np.vstack([self.vectors, vectors / lengths[:, None]])
+        self.products = np.vstack([self.products, self.matrix.gram_rows(indices) / lengths[:, None]])
+        self.X = np.vstack([self.X, scaled])
+        self.dual = np.vstack([self.dual, zeros if dual is None else dual])
+        self._decompose()
 
     def keep(self, mask: NDArray[np.bool_]) -> None:
         """Drop the other columns."""
         if mask.all():
             return
-        self.indices = self.indices[mask]
-        self.X, self.previous = self.X[mask], self.previous[mask]
+        self.indices, self.lengths = self.indices[mask], self.lengths[mask]
         self.vectors, self.products = self.vectors[mask], self.products[mask]
-        self._set_gram()
+        self.X, self.dual = self.X[mask], self.dual[mask]
+        self._decompose()
 
-    def _set_gram(self) -> None:
-        self.gram = np.ascontiguousarray(self.products[:, self.indices])
-        self.squared_lengths = np.diag(self.gram).copy()
-        lengths = np.sqrt(self.squared_lengths)
-        correlation = self.gram / np.outer(lengths, lengths)
-        self.spread = float(linalg.eigvalsh(correlation)[-1]) if lengths.size else 0.0
-        """Largest eigenvalue of the Gram matrix of the columns at unit length."""
+    @property
+    def unscaled(self) -> _Array:
+        """X for the columns as they are in the matrix."""
+        return self.X / self.lengths[:, None]
 
-    def slopes(self, X: _Array, other: Side, other_X: _Array) -> _Array:
-        """M_K'E for the residual E of X and of the other side's X."""
-        slopes = self.gram @ X
-        np.subtract(self.products, slopes, out=slopes)
+    def gradient(self, other: Side) -> _Array:
+        """A'E for the residual E of the feasible X and of the other side's."""
+        gradient = self.gram @ self.X
+        np.subtract(self.products, gradient, out=gradient)
         if other.indices.size:
-            slopes -= (self.vectors @ other_X.T) @ other.vectors
-        return slopes
+            gradient -= (self.vectors @ other.X.T) @ other.vectors
+        return gradient
+
+    def prepare(self, other: Side, stiffness: float) -> None:
+        """What `free_weights` needs that depends on the other side's basis and on the stiffness."""
+        self.damping = 1.0 / (1.0 + self.spectrum / stiffness)
+        self._matched = self.rotation.T @ (self.products @ other.basis.T)
+        self._start = (self.rotation * self.damping) @ (self.rotation.T @ self.products)
+        self._pull = (self.rotation * (self.spectrum * self.damping)) @ self.rotation.T
+
+    def _decompose(self) -> None:
+        """A'A = Q S Q', and the orthonormal basis S^-1/2 Q'A' of the columns."""
+        self.gram = self.products[:, self.indices] / self.lengths
+        spectrum, self.rotation = linalg.eigh(self.gram) if self.indices.size else (self.lengths, self.gram)
+        self.spectrum = np.where(spectrum > _DEPENDENT * spectrum.max(initial=0.0), spectrum, 0.0)
+        inverse = np.divide(1.0, np.sqrt(self.spectrum), where=self.spectrum > 0, out=np.zeros_like(spectrum))
+        self.basis = (self.rotation * inverse).T @ self.vectors
+
+    def free_weights(self, other: Side, target: _Array, own: _Array, its: _Array, stiffness: float) -> None:
+        """Set the free weights near ``target``, and their slopes.
+
+        ``own`` and ``its`` are the targets of this side and of the other, each in its own eigenvectors and in the
+        basis of the other.
+        """
+        spectrum, its_spectrum = self.spectrum[:, None], other.spectrum
+        alone = self._matched - spectrum * own
+        both = alone - np.sqrt(spectrum) * its.T * np.sqrt(its_spectrum)
+        both /= 1.0 + (spectrum + its_spectrum) / stiffness
+        both -= alone * self.damping[:, None]
+        self.slopes = self._start - self._pull @ target
+        self.slopes += (self.rotation @ both) @ other.basis
+        self.free = target + self.slopes / stiffness

@@ -1,13 +1,16 @@
 """From a solution of the convex model to columns and rows: the paper's procedures, and a choice of how many.
 
 - Largest diagonal entries: given how many columns and how many rows, those with the largest X_ii and Y_ll. For matrices
-  close to the model.
+  close to the model. Given only how many together, the largest of both diagonals. Entries that are nearly equal say
+  little: such ties can be settled by the true error.
 - In order of importance: for real data, where a single outlier can have a large diagonal entry, columns are ordered by
   SPA on X^T and rows by SPA on Y, so that many large entries in a row of X count; then the next column or the next row
   is taken, whichever leaves the smaller residual after projection.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,6 +19,12 @@ from gsnmf.results import ConvexSolution, Selection
 from gsnmf.selection.implicit_residual import ResidualSide
 from gsnmf.selection.successive_projection import successive_projection
 from gsnmf.validation import Floats, Indices
+from gsnmf.weights import solve_weights
+
+_TIE = 0.1
+"""Part by which diagonal entries may differ and still count as nearly equal."""
+_MAX_TIES = 5
+"""Indices in doubt on each side of the border."""
 
 
 def largest_diagonal(solution: ConvexSolution, n_columns: int, n_rows: int, method: str) -> Selection:
@@ -25,6 +34,45 @@ def largest_diagonal(solution: ConvexSolution, n_columns: int, n_rows: int, meth
     order = "c" * columns.size + "r" * rows.size
     enough = len(order) == n_columns + n_rows
     return Selection(columns, rows, order, method, "rank reached" if enough else "residual is zero")
+
+
+def largest_of_both(solution: ConvexSolution, rank: int, method: str) -> Selection:
+    """The columns and rows with the ``rank`` largest entries of both diagonals together."""
+    diagonal = np.concatenate([solution.column_diagonal, solution.row_diagonal])
+    chosen = np.argsort(-diagonal, kind="stable")[:rank]
+    n_columns = int((chosen < solution.columns.size).sum())
+    return largest_diagonal(solution, n_columns, chosen.size - n_columns, method)
+
+
+def settle_ties(selection: Selection, solution: ConvexSolution, matrix: Products) -> Selection:
+    """Exchange columns, and rows, whose diagonal entries are nearly equal, as long as that lowers the true error."""
+    chosen = [selection.columns, selection.rows]
+    diagonals = (solution.columns, solution.column_diagonal), (solution.rows, solution.row_diagonal)
+    ties = [_ties(own, *diagonal) for own, diagonal in zip(chosen, diagonals, strict=True)]
+    if not any(ties):
+        return selection
+    error = solve_weights(matrix, *chosen).relative_error
+    for axis, pairs in enumerate(ties):
+        for leaves, enters in pairs:
+            if leaves not in chosen[axis] or enters in chosen[axis]:
+                continue
+            trial = list(chosen)
+            trial[axis] = np.where(chosen[axis] == leaves, enters, chosen[axis])
+            trial_error = solve_weights(matrix, *trial).relative_error
+            if trial_error < error:
+                chosen, error = trial, trial_error
+    return replace(selection, columns=chosen[0], rows=chosen[1])
+
+
+def _ties(chosen: Indices, indices: Indices, diagonal: Floats) -> list[tuple[int, int]]:
+    """Pairs of a chosen index and another one whose diagonal entry is nearly as large, the closest pairs first."""
+    own = np.isin(indices, chosen)
+    inside, outside = np.flatnonzero(own), np.flatnonzero(~own)
+    inside = inside[np.argsort(diagonal[inside], kind="stable")[:_MAX_TIES]]
+    outside = outside[np.argsort(-diagonal[outside], kind="stable")[:_MAX_TIES]]
+    close = [(i, o) for i in inside for o in outside if diagonal[o] >= (1.0 - _TIE) * diagonal[i]]
+    close.sort(key=lambda pair: diagonal[pair[0]] - diagonal[pair[1]])
+    return [(int(indices[i]), int(indices[o])) for i, o in close]
 
 
 def by_importance(solution: ConvexSolution, matrix: Products, rank: int, method: str) -> Selection:

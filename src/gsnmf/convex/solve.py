@@ -23,7 +23,7 @@ from sklearn.exceptions import ConvergenceWarning
 from gsnmf.convex.fast_gradient import fast_gradient, memory_needed
 from gsnmf.convex.model import ConvexModel
 from gsnmf.convex.penalties import PENALTIES, TRACE, Penalty
-from gsnmf.convex.postprocess import by_importance, largest_diagonal
+from gsnmf.convex.postprocess import by_importance, largest_diagonal, largest_of_both, settle_ties
 from gsnmf.convex.working_set import DEFAULT_MEMORY, WorkingSetSolver
 from gsnmf.products import Products, products
 from gsnmf.results import ConvexSolution, Selection
@@ -38,6 +38,8 @@ SELECTION_GAP = 1e-2
 _EXACT_FIT = 1e-6
 _SMALLEST_ERROR = 1e-4
 """Relative error that lambda is made for where the start leaves less: a smaller one would drown in rounding."""
+_GIVEN_SIZES = 0.5
+"""lambda~ where the numbers of columns and of rows are given."""
 _PATIENCE = 2
 """Values of lambda~ without a better selection before the path ends."""
 
@@ -165,8 +167,9 @@ def convex_selection(
 ) -> Selection:
     """Columns and rows by the convex model.
 
-    With a pair (n_columns, n_rows): those of the largest diagonal entries for lambda~ = 1. With one number: in order of
-    importance (`gsnmf.convex.postprocess`), the best by the true error along a descending path of lambda~.
+    With a pair (n_columns, n_rows): those of the largest diagonal entries for lambda~ = 0.5, ties settled by the true
+    error. With one number: in order of importance or by the largest of both diagonals (`gsnmf.convex.postprocess`), the
+    best by the true error along a descending path of lambda~.
     """
     size = rank if isinstance(rank, int) else sum(rank)
     start = _Start.of(matrix, size, with_rows)
@@ -175,7 +178,14 @@ def convex_selection(
     def solve(relative: float) -> ConvexSolution:
         return solver.solve(ConvexModel(matrix, start.strength(relative, size), penalty, with_rows), tolerance)
 
-    return _best_along(PATH if isinstance(rank, int) else [1.0], solve, matrix, rank, start, method)
+    if isinstance(rank, int):
+
+        def choose(solution: ConvexSolution) -> list[Selection]:
+            return [by_importance(solution, matrix, rank, method), largest_of_both(solution, rank, method)]
+
+        return _best_along(PATH, solve, choose, matrix, rank, start, method)
+    solution = solve(_GIVEN_SIZES)
+    return settle_ties(largest_diagonal(solution, *rank, method), solution, matrix)
 
 
 def fast_gradient_selection(
@@ -202,7 +212,13 @@ def fast_gradient_selection(
             model, start.columns, start.rows, start.X, start.Y, tolerance=1e-4 if given else 1e-2, max_iterations=1000
         )
 
-    return _best_along([0.25] if given else PATH, solve, matrix, rank, start, method, patience=len(PATH))
+    def choose(solution: ConvexSolution) -> list[Selection]:
+        if isinstance(rank, int):
+            return [by_importance(solution, matrix, rank, method)]
+        return [largest_diagonal(solution, *rank, method)]
+
+    path = [0.25] if given else PATH
+    return _best_along(path, solve, choose, matrix, rank, start, method, patience=len(PATH))
 
 
 def _solver(matrix: Products, start: _Start, with_rows: bool, memory: int, max_steps: int) -> WorkingSetSolver:
@@ -214,6 +230,7 @@ def _solver(matrix: Products, start: _Start, with_rows: bool, memory: int, max_s
 def _best_along(
     path: Iterable[float],
     solve: Callable[[float], ConvexSolution],
+    choose: Callable[[ConvexSolution], Iterable[Selection]],
     matrix: Products,
     rank: int | tuple[int, int],
     start: _Start,
@@ -228,12 +245,11 @@ def _best_along(
     best, best_error, waited = first, math.inf, 0
     for relative in path:
         solution = solve(relative)
-        if isinstance(rank, int):
-            selection = by_importance(solution, matrix, rank, method)
-        else:
-            selection = largest_diagonal(solution, *rank, method)
-        error = solve_weights(matrix, selection.columns, selection.rows).relative_error
-        best, best_error, waited = (selection, error, 0) if error < best_error else (best, best_error, waited + 1)
+        waited += 1
+        for selection in choose(solution):
+            error = solve_weights(matrix, selection.columns, selection.rows).relative_error
+            if error < best_error:
+                best, best_error, waited = selection, error, 0
         if waited >= patience or is_trivial(solution, matrix.shape):
             break
     return best
