@@ -7,9 +7,11 @@ and makes no copy of anything larger than a rank x rank block.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numba
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 _Array = NDArray[np.float64]
@@ -318,3 +320,33 @@ def _squares_parallel(rows: _Array) -> _Array:
     for i in numba.prange(rows.shape[0]):
         sums[i] = _squares_row(rows[i])
     return sums
+
+
+def sparse_gram_rows(chosen: sp.csc_array, matrix: sp.csr_array) -> _Array:
+    """The product of the transpose of a sparse matrix by columns with one by rows, as an array."""
+    product = np.zeros((chosen.shape[1], matrix.shape[1]))
+    work = chosen.nnz * (matrix.nnz / max(1, matrix.shape[0]))
+    kernel = _scatter_parallel if work >= PARALLEL_WORK else _scatter_serial
+    left = chosen.indptr, chosen.indices, chosen.data
+    kernel(*left, matrix.indptr, matrix.indices, matrix.data, product)
+    return product
+
+
+@numba.njit(cache=True)
+def _scatter_row(start: int, end: int, at: Any, by: Any, indptr: Any, indices: Any, data: Any, row: _Array) -> None:
+    for k in range(start, end):
+        factor = float(by[k])
+        for q in range(indptr[at[k]], indptr[at[k] + 1]):
+            row[indices[q]] += factor * data[q]
+
+
+@numba.njit(cache=True)
+def _scatter_serial(starts: Any, at: Any, by: Any, indptr: Any, indices: Any, data: Any, product: _Array) -> None:
+    for i in range(product.shape[0]):
+        _scatter_row(starts[i], starts[i + 1], at, by, indptr, indices, data, product[i])
+
+
+@numba.njit(cache=True, parallel=True)
+def _scatter_parallel(starts: Any, at: Any, by: Any, indptr: Any, indices: Any, data: Any, product: _Array) -> None:
+    for i in numba.prange(product.shape[0]):
+        _scatter_row(starts[i], starts[i + 1], at, by, indptr, indices, data, product[i])

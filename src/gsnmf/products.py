@@ -20,6 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from gsnmf.kernels import sparse_gram_rows
 from gsnmf.validation import Floats, Indices, Matrix, Sparse
 
 BLOCK_BYTES = 1 << 25
@@ -289,8 +290,7 @@ class SparseProducts(Products):
         return SparseResidual(self, W, H)
 
     def gram_rows(self, indices: Indices) -> NDArray[np.float64]:  # noqa: D102
-        chosen = self._by_columns[:, indices].T.astype(np.float64)
-        return np.asarray((chosen @ self._by_rows).toarray(), dtype=np.float64)
+        return sparse_gram_rows(self._by_columns[:, indices], self._by_rows)
 
     def _column_totals(self, data: NDArray[np.float64]) -> NDArray[np.float64]:
         by_columns = self._by_columns

@@ -55,6 +55,19 @@ class ConvexModel:
             scores[indices] = self.penalty.scores(block.astype(np.float64, copy=False), indices, weights)
         return scores
 
+    def some_scores(self, residual: Residual, pools: tuple[Indices, Indices]) -> tuple[_Array, _Array]:
+        """Scores of the columns and rows in ``pools``; those of all others are -inf."""
+        columns = self._pool_scores(residual, pools[0])
+        rows = self._pool_scores(residual.T, pools[1]) if self.with_rows else np.empty(0)
+        return columns, rows
+
+    def _pool_scores(self, residual: Residual, pool: Indices) -> _Array:
+        weights = scaled_weights(residual.matrix.column_sums, np.dtype(np.float64))
+        scores = np.full(residual.matrix.shape[1], -np.inf)
+        if pool.size:
+            scores[pool] = self.penalty.scores(residual.cross(pool).astype(np.float64, copy=False), pool, weights)
+        return scores
+
     def dual_bound(self, residual: Residual, scores: tuple[_Array, _Array]) -> float:
         """Lower bound on the optimum, from any residual and its scores, less what rounding may have added."""
         everything = np.concatenate(scores)

@@ -109,6 +109,20 @@ def _next_gain(queue: list[int], side: ResidualSide, other: ResidualSide) -> flo
     return 0.0
 
 
+def completed(selection: Selection, n_columns: int, n_rows: int, columns: Indices, rows: Indices) -> Selection:
+    """Add the first of ``columns`` and ``rows`` that are missing until there are so many of each."""
+    more_columns = columns[~np.isin(columns, selection.columns)][: max(0, n_columns - selection.columns.size)]
+    more_rows = rows[~np.isin(rows, selection.rows)][: max(0, n_rows - selection.rows.size)]
+    order = selection.order + "c" * more_columns.size + "r" * more_rows.size
+    return replace(
+        selection,
+        columns=np.concatenate([selection.columns, more_columns]),
+        rows=np.concatenate([selection.rows, more_rows]),
+        order=order,
+        stop_reason="rank reached" if len(order) == n_columns + n_rows else "residual is zero",
+    )
+
+
 def automatic_sizes(solution: ConvexSolution, threshold: float | None = None) -> tuple[int, int]:
     """How many columns and rows the diagonals ask for.
 

@@ -23,7 +23,7 @@ from sklearn.exceptions import ConvergenceWarning
 from gsnmf.convex.fast_gradient import fast_gradient, memory_needed
 from gsnmf.convex.model import ConvexModel
 from gsnmf.convex.penalties import PENALTIES, TRACE, Penalty
-from gsnmf.convex.postprocess import by_importance, largest_diagonal, largest_of_both, settle_ties
+from gsnmf.convex.postprocess import by_importance, completed, largest_diagonal, largest_of_both, settle_ties
 from gsnmf.convex.working_set import DEFAULT_MEMORY, WorkingSetSolver
 from gsnmf.products import Products, products
 from gsnmf.results import ConvexSolution, Selection
@@ -185,7 +185,7 @@ def convex_selection(
 
         return _best_along(PATH, solve, choose, matrix, rank, start, method)
     solution = solve(_GIVEN_SIZES)
-    return settle_ties(largest_diagonal(solution, *rank, method), solution, matrix)
+    return _completed(settle_ties(largest_diagonal(solution, *rank, method), solution, matrix), rank, matrix, start)
 
 
 def fast_gradient_selection(
@@ -237,9 +237,9 @@ def _best_along(
     method: str,
     patience: int = _PATIENCE,
 ) -> Selection:
-    first = Selection(
-        start.columns, start.rows, "c" * start.columns.size + "r" * start.rows.size, method, "rank reached"
-    )
+    order = "c" * start.columns.size + "r" * start.rows.size
+    enough = len(order) == (rank if isinstance(rank, int) else sum(rank))
+    first = Selection(start.columns, start.rows, order, method, "rank reached" if enough else "residual is zero")
     if start.relative_error <= _EXACT_FIT and (isinstance(rank, int) or rank == (first.columns.size, first.rows.size)):
         return first  # nothing is left to explain
     best, best_error, waited = first, math.inf, 0
@@ -252,7 +252,24 @@ def _best_along(
                 best, best_error, waited = selection, error, 0
         if waited >= patience or is_trivial(solution, matrix.shape):
             break
-    return best
+    return best if best_error <= _EXACT_FIT else _completed(best, rank, matrix, start)
+
+
+def _completed(selection: Selection, rank: int | tuple[int, int], matrix: Products, start: _Start) -> Selection:
+    """The selection, filled up if the solution has fewer columns and rows than asked for."""
+    if not isinstance(rank, int):
+        by_norm = [np.argsort(-side.squared_column_norms, kind="stable") for side in (matrix, matrix.T)]
+        others = [np.concatenate(pair) for pair in zip((start.columns, start.rows), by_norm, strict=True)]
+        return completed(selection, *rank, *(_distinct(indices) for indices in others))
+    missing = rank - selection.n_selected
+    columns = start.columns[~np.isin(start.columns, selection.columns)][: max(0, missing)]
+    n_columns = selection.columns.size + columns.size
+    return completed(selection, n_columns, rank - n_columns, columns, start.rows)
+
+
+def _distinct(indices: Indices) -> Indices:
+    _, first = np.unique(indices, return_index=True)
+    return indices[np.sort(first)]
 
 
 def is_trivial(solution: ConvexSolution, shape: tuple[int, int]) -> bool:
@@ -282,7 +299,15 @@ def _meet_noise(
         else:
             upper = strength
         if strength > 1e3 * matrix.squared_norm or strength < 1e-14 * matrix.squared_norm:
-            return trial
+            solution = trial
+            break
+    if solution.residual_norm > target:
+        warnings.warn(
+            f"No lambda meets noise={noise:.3g}: the smallest tried, {solution.strength:.3g}, leaves "
+            f"{noise * solution.residual_norm / target:.3g}; ask for more noise, or raise max_iterations.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
     return solution
 
 
