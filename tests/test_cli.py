@@ -140,3 +140,10 @@ def assert_one_line(capsys, expected):
     assert len(captured.err.splitlines()) == 1
     assert captured.err.startswith("gsnmf: ")
     assert expected in captured.err
+
+
+def test_methods_are_listed():
+    outcome = CliRunner().invoke(app, ["methods", "--markdown"])
+    assert outcome.exit_code == 0
+    assert all(f'`"{method.name}"`' in outcome.output for method in gsnmf.methods())
+    assert "convex" in CliRunner().invoke(app, ["methods"]).output

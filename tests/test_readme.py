@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from gsnmf.commands.methods import in_markdown
+
 README = Path(__file__).parents[1] / "README.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
 
@@ -21,3 +23,7 @@ def test_example_runs(block, capsys):
     assert captured.err == ""
     promised = [line.removeprefix("# ") for line in block.splitlines() if line.startswith("# ")]
     assert not promised or captured.out.splitlines() == promised
+
+
+def test_the_table_of_methods_is_that_of_the_library():
+    assert in_markdown() in README.read_text(encoding="utf-8")
