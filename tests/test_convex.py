@@ -440,3 +440,10 @@ def test_the_solution_is_in_the_unit_of_the_matrix(factor):
     assert scaled.residual_norm == pytest.approx(plain.residual_norm * factor, rel=1e-6)
     assert scaled.objective == pytest.approx(plain.objective * factor * factor, rel=1e-6)
     assert scaled.gap == pytest.approx(plain.gap, abs=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:lambda = :RuntimeWarning")
+def test_a_noise_level_that_no_lambda_meets_is_told(noisy):
+    with pytest.warns(ConvergenceWarning) as caught:
+        solve_convex(noisy.matrix, 7, noise=1e-20, max_iterations=50)
+    assert any("No lambda meets noise" in str(warning.message) for warning in caught)

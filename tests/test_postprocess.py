@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
+import gsnmf
 from gsnmf.convex import automatic_sizes, solve_convex
-from gsnmf.convex.postprocess import by_importance, largest_diagonal
+from gsnmf.convex.postprocess import by_importance, completed, largest_diagonal, largest_of_both, settle_ties
 from gsnmf.datasets import fully_random, planted
 from gsnmf.products import products
 from gsnmf.results import ConvexSolution
@@ -124,3 +125,54 @@ def test_automatic_sizes_by_threshold(by_hand):
     assert automatic_sizes(by_hand, threshold=0.45) == (2, 1)
     assert automatic_sizes(by_hand, threshold=0.0) == (3, 2)
     assert automatic_sizes(solution_of([], np.zeros((0, 4)), [], np.zeros((3, 0)))) == (0, 0)
+
+
+def test_largest_of_both_diagonals(by_hand):
+    selection = largest_of_both(by_hand, 3, "convex")
+    assert_array_equal(selection.columns, [0, 2])
+    assert_array_equal(selection.rows, [2])
+
+
+def test_ties_are_settled_by_the_true_error():
+    truth = fully_random(0.05, shape=(30, 40), n_columns=3, n_rows=4, random_state=0)
+    wrong = int(np.setdiff1d(np.arange(40), truth.columns)[0])
+    columns = [*truth.columns, wrong]
+    X = np.zeros((4, 40))
+    X[np.arange(4), columns] = [1.0, 0.9, 0.40, 0.41]
+    Y = np.zeros((30, 4))
+    Y[truth.rows, np.arange(4)] = 1.0
+    solution = solution_of(columns, X, truth.rows, Y)
+    chosen = largest_diagonal(solution, 3, 4, "convex")
+    assert wrong in chosen.columns
+    settled = settle_ties(chosen, solution, products(truth.matrix))
+    assert_array_equal(np.sort(settled.columns), np.sort(truth.columns))
+    assert_array_equal(settled.rows, chosen.rows)
+
+
+def test_what_is_clear_is_not_tried(by_hand):
+    chosen = largest_diagonal(by_hand, 1, 1, "convex")
+    assert settle_ties(chosen, by_hand, products(np.ones((3, 4)))) is chosen
+
+
+def test_a_short_selection_is_completed(by_hand):
+    short = largest_diagonal(by_hand, 1, 0, "convex")
+    full = completed(short, 3, 1, np.array([0, 3, 1]), np.array([2]))
+    assert_array_equal(full.columns, [0, 3, 1])
+    assert_array_equal(full.rows, [2])
+    assert (full.order, full.stop_reason) == ("cccr", "rank reached")
+
+
+@pytest.mark.parametrize("rank", [8, (5, 3), (1, 7), (9, 0), (0, 3)])
+@pytest.mark.parametrize("method", ["convex", "gs-fgm"])
+def test_as_many_as_asked_for(rank, method):
+    matrix = np.random.default_rng(0).random((12, 9))
+    selection = gsnmf.select(matrix, rank, method=method)
+    assert selection.n_selected == (rank if isinstance(rank, int) else sum(rank))
+    assert selection.stop_reason == "rank reached"
+    if not isinstance(rank, int):
+        assert (selection.columns.size, selection.rows.size) == rank
+
+
+def test_fewer_where_they_explain_everything():
+    selection = gsnmf.select(np.outer([1.0, 2.0, 3.0], [1.0, 2.0, 3.0, 4.0]), 2, method="convex")
+    assert (selection.n_selected, selection.stop_reason) == (1, "residual is zero")
