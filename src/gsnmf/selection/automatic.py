@@ -32,6 +32,12 @@ Effort = Literal["fast", "balanced", "best"]
 _EXACT = 1e-12
 """A squared error below this part of the matrix leaves nothing to improve."""
 
+_SHORTEST_EXCHANGE = 0.008
+"""Seconds that an exchange takes on a small matrix, where calls cost more than arithmetic."""
+
+_SCORES_A_SECOND = 7e7
+"""Products of a candidate and a column or row that a pursuit scores in a second, its fits included."""
+
 
 @dataclass(frozen=True)
 class _Budget:
@@ -81,11 +87,12 @@ def automatic_selection(matrix: Products, rank: int | tuple[int, int], effort: E
             return convex_selection(matrix, rank, method="auto")
         columns_and_rows = successive_projection_both(matrix, *rank)
         return _named(columns_and_rows)
-    candidates = candidate_pool(matrix, budget.candidates)
+    n_exchanges = budget.seconds / _exchange_seconds(matrix.shape, budget.candidates, rank)
+    pursued = effort != "fast"
+    candidates = candidate_pool(matrix, _n_candidates(matrix.shape, budget, rank) if n_exchanges >= 1 or pursued else 0)
     methods = [*_PROJECTIONS, *([convex_selection] if small else []), *(_HULLS if budget.hulls else [])]
-    fits = _starts(candidates, rank, methods, with_pursuit=effort != "fast")
+    fits = _starts(candidates, rank, methods, with_pursuit=pursued)
     best = fits[0]
-    n_exchanges = budget.seconds / _exchange_seconds(candidates, rank)
     for fit in fits[: budget.n_refined]:
         if best.squared_error > _EXACT * matrix.squared_norm:
             refined = refine(candidates, fit, max_exchanges=n_exchanges / budget.n_refined)
@@ -95,12 +102,18 @@ def automatic_selection(matrix: Products, rank: int | tuple[int, int], effort: E
     return Selection(best.columns, best.rows, order, "auto", reason)
 
 
-def _exchange_seconds(candidates: Candidates, rank: int) -> float:
-    """About how long one exchange takes: the fits of its trials, and the scores of all candidates."""
-    m, n = candidates.matrix.shape
+def _n_candidates(shape: tuple[int, int], budget: _Budget, rank: int) -> int:
+    """Candidates a side; fewer than usual where a pursuit among them would take longer than all exchanges."""
+    affordable = budget.seconds * _SCORES_A_SECOND / (rank * sum(shape))
+    return max(rank, min(budget.candidates, int(affordable)))
+
+
+def _exchange_seconds(shape: tuple[int, int], n_candidates: int, rank: int) -> float:
+    """About how long one exchange takes: the fits of its trials, which are never free, and the scores of candidates."""
+    m, n = shape
     fits = 1000.0 * (m + n) * rank**2
-    scores = 4.0 * rank * (candidates.columns.indices.size * n + candidates.rows.indices.size * m)
-    return (fits + scores) / 5e9
+    scores = 4.0 * rank * (min(n_candidates, n) * n + min(n_candidates, m) * m)
+    return _SHORTEST_EXCHANGE + (fits + scores) / 5e9
 
 
 def _starts(candidates: Candidates, rank: int, methods: list[_Method], *, with_pursuit: bool) -> list[Fit]:

@@ -35,8 +35,11 @@ _AXES: tuple[Literal["columns", "rows"], ...] = ("columns", "rows")
 
 
 def candidate_pool(matrix: Products, limit: int = 3000) -> Candidates:
-    """At most ``limit`` candidates a side: all of them, or those of `largest_and_farthest`."""
+    """At most ``limit`` candidates a side: all of them, those of `largest_and_farthest`, or none."""
     m, n = matrix.shape
+    none = np.empty(0, dtype=np.intp)
+    if limit == 0:
+        return Candidates(matrix, none, none)
     affordable = max(_FEWEST, _MEMORY // (16 * (m + n)))
     sides = (largest_and_farthest(matrix, min(limit, affordable), axis=axis) for axis in _AXES)
     return Candidates(matrix, *sides)
