@@ -144,7 +144,8 @@ def _active_set(
     r = x.size
     residual, z = buffers[1], buffers[2]
     x[:] = 0.0
-    residual[:] = target
+    for k in range(r):
+        residual[k] = target[k]
     passive = np.zeros(r, dtype=np.bool_)
     blocked = np.zeros(r, dtype=np.bool_)
     threshold = _slope_threshold(target)
@@ -285,7 +286,8 @@ def _project(columns: _Array, indices: NDArray[np.int64], size: int, vector: _Ar
 @numba.njit(cache=True, fastmath=True)
 def _subtract(columns: _Array, indices: NDArray[np.int64], size: int, target: _Array, z: _Array, out: _Array) -> None:
     """Residual of the passive columns with coefficients z."""
-    out[:] = target
+    for k in range(target.size):  # a loop: assigning a whole array takes two seconds to compile
+        out[k] = target[k]
     for a in range(size):
         for k in range(indices[a] + 1):
             out[k] -= z[a] * columns[indices[a], k]
