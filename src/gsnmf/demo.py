@@ -8,7 +8,6 @@ the same rank can beat and which has nothing to read.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,32 +20,14 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from gsnmf.factorize import factorize
 from gsnmf.metrics import relative_error
 from gsnmf.results import Factorization
-from gsnmf.validation import Floats, Indices
+from gsnmf.topics import Factor, describe_factors
+from gsnmf.validation import Indices
 
 DOCUMENT_RANK = 10
 DIGIT_RANK = 16
 IMAGE_SIDE = 8
 
-_N_STRONGEST = 4
 _ALTERNATIVES = (("gspa", False), ("gspa", True), ("spa-rows", False), ("spa-columns", False))
-
-
-@dataclass(frozen=True)
-class Factor:
-    """One chosen column or row, and what it stands for.
-
-    Attributes
-    ----------
-    kind, name : str
-        ``"word"`` and the word, for instance.
-    columns, rows : tuples of str
-        The columns and the rows of the matrix in which the factor is strongest, itself left out.
-    """
-
-    kind: str
-    name: str
-    columns: tuple[str, ...]
-    rows: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -113,13 +94,7 @@ def documentation_topics(rank: int = DOCUMENT_RANK) -> Example:
     matrix = vectorizer.fit_transform(topics.values())
     result = factorize(matrix, rank)
     words, names = vectorizer.get_feature_names_out().tolist(), list(topics)
-    H, W = result.H, result.W
-    factors = tuple(
-        Factor(kind, name, _strongest(H[k], words, name), _strongest(W[:, k], names, name))
-        for k, (kind, name) in enumerate(
-            [("word", words[j]) for j in result.columns] + [("document", names[i]) for i in result.rows]
-        )
-    )
+    chosen = [("word", words[j]) for j in result.columns] + [("document", names[i]) for i in result.rows]
     return Example(
         title="Python's documentation topics",
         about=(
@@ -127,7 +102,7 @@ def documentation_topics(rank: int = DOCUMENT_RANK) -> Example:
             "English stop words and words in fewer than three documents are left out"
         ),
         result=result,
-        factors=factors,
+        factors=describe_factors(result.W, result.H, chosen, words, names),
         trials=_trials(matrix, rank, result),
         svd_quality=svd_quality(matrix, rank),
     )
@@ -141,19 +116,13 @@ def digit_images(rank: int = DIGIT_RANK) -> tuple[Example, Indices]:
     pixels = [f"({index // IMAGE_SIDE}, {index % IMAGE_SIDE})" for index in range(matrix.shape[1])]
     classes = [str(label) for label in range(10)]
     use = np.stack([result.W[labels == label].mean(axis=0) for label in range(10)])
-    H = result.H
-    factors = tuple(
-        Factor(kind, name, _strongest(H[k], pixels, name), _strongest(use[:, k], classes, count=3))
-        for k, (kind, name) in enumerate(
-            [("pixel", pixels[j]) for j in result.columns]
-            + [("image", f"{labels[i]} (image {i})") for i in result.rows]
-        )
-    )
+    chosen = [("pixel", pixels[j]) for j in result.columns]
+    chosen += [("image", f"{labels[i]} (image {i})") for i in result.rows]
     example = Example(
         title="Handwritten digits",
         about=f"{matrix.shape[0]} images x {matrix.shape[1]} pixels, ink from 0 to 16",
         result=result,
-        factors=factors,
+        factors=describe_factors(use, result.H, chosen, pixels, classes, n_rows=3),
         trials=_trials(matrix, rank, result),
         svd_quality=svd_quality(matrix, rank),
     )
@@ -197,9 +166,3 @@ def _trials(matrix: Any, rank: int, auto: Factorization) -> tuple[Trial, ...]:
 
 def _trial(label: str, result: Factorization, note: str = "") -> Trial:
     return Trial(label, result.columns.size, result.rows.size, result.quality, note)
-
-
-def _strongest(values: Floats, names: Sequence[str], itself: str = "", count: int = _N_STRONGEST) -> tuple[str, ...]:
-    """Names of the largest positive values, without the factor's own."""
-    order = np.argsort(-values, kind="stable")
-    return tuple([names[i] for i in order if values[i] > 0 and names[i] != itself][:count])

@@ -61,10 +61,10 @@ class Method:
         """Check the rank and choose."""
         return self.run(matrix, self.checked_rank(rank, matrix.shape))
 
-    def checked_rank(self, rank: Any, shape: tuple[int, int]) -> int | tuple[int, int]:
+    def checked_rank(self, rank: Any, shape: tuple[int, int], *, name: str = "rank") -> int | tuple[int, int]:
         """The rank as the method takes it, or an error that says what is allowed."""
         as_pair = self.rank == "pair" or (self.rank == "either" and isinstance(rank, (tuple, list, np.ndarray)))
-        return check_rank_pair(rank, shape) if as_pair else check_rank(rank, shape)
+        return check_rank_pair(rank, shape, name=name) if as_pair else check_rank(rank, shape, name=name)
 
 
 def _separable(name: str, penalty: Penalty) -> Callable[[Products, int], Selection]:

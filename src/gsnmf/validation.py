@@ -62,8 +62,8 @@ def check_matrix(matrix: Any, *, name: str = "matrix") -> Matrix:
     return checked
 
 
-def check_rank(rank: Any, shape: tuple[int, int]) -> int:
-    """Return ``rank`` as an int in [1, max(shape)], or say what is allowed.
+def check_rank(rank: Any, shape: tuple[int, int], *, name: str = "rank") -> int:
+    """Return ``rank``, which error messages call ``name``, as an int in [1, max(shape)], or say what is allowed.
 
     More indices than the rank of the matrix can be of use: a 3 x n matrix may have n extreme columns.
 
@@ -74,23 +74,23 @@ def check_rank(rank: Any, shape: tuple[int, int]) -> int:
     ...
     ValueError: rank must be in [1, 40] for a matrix of shape (30, 40); got 55.
     """
-    value = _integer(rank, "rank")
+    value = _integer(rank, name)
     limit = max(shape)
     if not 1 <= value <= limit:
-        raise ValueError(f"rank must be in [1, {limit}] for a matrix of shape {shape}; got {value}.")
+        raise ValueError(f"{name} must be in [1, {limit}] for a matrix of shape {shape}; got {value}.")
     return value
 
 
-def check_rank_pair(rank: Any, shape: tuple[int, int]) -> tuple[int, int]:
+def check_rank_pair(rank: Any, shape: tuple[int, int], *, name: str = "rank") -> tuple[int, int]:
     """Return ``rank`` as a pair (n_columns, n_rows) that a matrix of this shape can give."""
     try:
         n_columns, n_rows = rank
     except (TypeError, ValueError):
-        raise ValueError(f"rank must be a pair (n_columns, n_rows) here; got {rank!r}.") from None
+        raise ValueError(f"{name} must be a pair (n_columns, n_rows) here; got {rank!r}.") from None
     pair = _integer(n_columns, "n_columns"), _integer(n_rows, "n_rows")
     if not (0 <= pair[0] <= shape[1] and 0 <= pair[1] <= shape[0]) or pair == (0, 0):
         raise ValueError(
-            f"rank must be a pair (n_columns, n_rows) with n_columns in [0, {shape[1]}], n_rows in "
+            f"{name} must be a pair (n_columns, n_rows) with n_columns in [0, {shape[1]}], n_rows in "
             f"[0, {shape[0]}] and at least one of them positive for a matrix of shape {shape}; got {pair}."
         )
     return pair

@@ -196,22 +196,71 @@ def _one_sided(matrix: Products, indices: Indices) -> tuple[_Array, float, float
     """Exact weights of columns alone, as an n x r array, with the squared error and the violation."""
     if indices.size == 0:
         return np.zeros((matrix.shape[1], 0)), matrix.squared_norm, 0.0
-    basis = matrix.columns(indices).astype(np.float64, copy=False)
     lengths = np.sqrt(matrix.squared_column_norms[indices])
-    orthogonal, triangle = linalg.qr(basis / lengths, mode="economic", check_finite=False)
-    if triangle.shape[0] < triangle.shape[1]:  # more columns than the matrix has rows
-        missing = triangle.shape[1] - triangle.shape[0]
-        triangle = np.vstack([triangle, np.zeros((missing, triangle.shape[1]))])
-        orthogonal = np.hstack([orthogonal, np.zeros((orthogonal.shape[0], missing))])
+    orthogonal, triangle = _reduced(matrix.columns(indices).astype(np.float64, copy=False) / lengths)
     targets = np.ascontiguousarray(matrix.T.dot(orthogonal), dtype=np.float64)
-    X = np.zeros(targets.shape)
-    with single_threaded_blas():
-        nonnegative_least_squares(X, np.ascontiguousarray(triangle), targets)
+    X = _exact(triangle, targets)
     residual = targets - X @ triangle.T
     outside = max(0.0, matrix.squared_norm - float(np.vdot(targets, targets)))
     squared_error = outside + float(np.vdot(residual, residual))
     violation = _violation(X, -(residual @ triangle))
     return X / lengths, squared_error, _relative(violation, squared_error, matrix.squared_norm)
+
+
+def _reduced(basis: _Array) -> tuple[_Array, _Array]:
+    """An orthogonal basis of the columns of a matrix, and the triangle that makes them from it, both r columns wide."""
+    factors: tuple[Any, Any] = linalg.qr(basis, mode="economic", check_finite=False)
+    orthogonal, triangle = factors
+    missing = triangle.shape[1] - triangle.shape[0]
+    if missing > 0:  # more columns than they have entries
+        triangle = np.vstack([triangle, np.zeros((missing, triangle.shape[1]))])
+        orthogonal = np.hstack([orthogonal, np.zeros((orthogonal.shape[0], missing))])
+    return orthogonal, np.ascontiguousarray(triangle)
+
+
+def _exact(triangle: _Array, targets: _Array) -> _Array:
+    """Nonnegative least squares for each row of ``targets``."""
+    X = np.zeros(targets.shape)
+    with single_threaded_blas():
+        nonnegative_least_squares(X, triangle, targets)
+    return X
+
+
+def remaining_weights(matrix: Products, columns: Indices, column_weights: Floats, basis: Floats) -> _Array:
+    r"""Exact row weights of a matrix for given column weights and given rows, which need not be its own.
+
+    .. math:: \min_{P_2 \ge 0} \; \|M - M(:, \mathrm{columns})\, P_1 - P_2 B\|_F
+
+    Parameters
+    ----------
+    matrix : Products, shape (m, n)
+    columns : int array of length r1
+    column_weights : array, shape (r1, n)
+        P1.
+    basis : array, shape (r2, n)
+        B, rows of any matrix with as many columns; a row of zeros gets weights of zero.
+
+    Returns
+    -------
+    array, shape (m, r2)
+
+    Notes
+    -----
+    The matrix is read through one product with an n x r2 block, so that a sparse one stays sparse.
+    """
+    weights = np.zeros((matrix.shape[0], basis.shape[0]))
+    exponents = np.frexp(basis.max(axis=1, initial=0.0))[1]  # rows of size one: their squares are safe
+    scaled = np.ldexp(basis.astype(np.float64), -exponents[:, None])
+    lengths = np.linalg.norm(scaled, axis=1)
+    used = np.flatnonzero(lengths)
+    if used.size:
+        orthogonal, triangle = _reduced((scaled[used] / lengths[used, None]).T)
+        targets = matrix.dot(orthogonal)
+        if columns.size:
+            targets -= matrix.columns(columns) @ (column_weights @ orthogonal)
+        solved = _exact(triangle, np.ascontiguousarray(targets, dtype=np.float64))
+        weights[:, used] = np.ldexp(solved / lengths[used], matrix.exponent - exponents[used])
+    return weights
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ import numpy as np
 import scipy.sparse as sp
 from threadpoolctl import threadpool_info
 
+from gsnmf.tables import text_table
 from gsnmf.validation import Matrix
 
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
@@ -227,10 +228,7 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]
             return _print_rich(title, header, rows)
         except ModuleNotFoundError:
             pass
-    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-    print(f"\n{title}")
-    for cells in (header, ["-" * width for width in widths], *rows):
-        print("  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip(), flush=True)
+    print("\n".join(["", title, *text_table(header, rows)]), flush=True)
     return None
 
 

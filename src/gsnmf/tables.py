@@ -1,0 +1,74 @@
+"""Small tables for people: as text, as HTML in a notebook, and as a DataFrame."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, repr=False)
+class Table:
+    """Rows of cells under a header, which shows itself as text, or as HTML in a notebook.
+
+    Attributes
+    ----------
+    header : tuple of str
+        Names of the columns.
+    rows : tuple of tuples
+        Cells: text, numbers, or tuples of text.
+    caption : str
+        What is said above the table.
+    """
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[object, ...], ...]
+    caption: str = ""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __repr__(self) -> str:
+        lines = text_table(self.header, [[_shown(cell) for cell in row] for row in self.rows])
+        return "\n".join(([self.caption] if self.caption else []) + lines)
+
+    def _repr_html_(self) -> str:
+        from gsnmf.report.html import element, table
+
+        caption = element("p", self.caption) if self.caption else ""
+        return caption + table(self.header, [[_shown(cell) for cell in row] for row in self.rows])
+
+    def to_frame(self) -> pd.DataFrame:
+        """The table as a pandas DataFrame, with numbers as numbers and tuples as tuples."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("to_frame needs pandas: pip install pandas.") from error
+        return pd.DataFrame.from_records(list(self.rows), columns=self.header)
+
+
+def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of a table, its columns as wide as their cells.
+
+    Examples
+    --------
+    >>> print("\\n".join(text_table(["name", "n"], [["a", "1"], ["bcdef", "22"]])))
+    name   n
+    -----  --
+    a      1
+    bcdef  22
+    """
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+        for cells in (header, ["-" * width for width in widths], *rows)
+    ]
+
+
+def _shown(cell: object) -> str:
+    if isinstance(cell, tuple):
+        return ", ".join(map(str, cell))
+    return f"{cell:.3g}" if isinstance(cell, float) else str(cell)

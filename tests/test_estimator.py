@@ -1,0 +1,446 @@
+"""The estimators: scikit-learn's own checks, and what the factorization promises."""
+
+import io
+import logging
+import pickle
+import warnings
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+import sklearn
+from scipy.optimize import nnls
+from sklearn.base import clone
+from sklearn.decomposition import NMF
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler
+from sklearn.svm import LinearSVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import gsnmf
+from gsnmf import GSNMF, GSNMFSelector
+from gsnmf.compilation import announced_compilation
+from gsnmf.datasets import planted
+from gsnmf.metrics import relative_error
+
+
+@parametrize_with_checks(
+    [GSNMF(), GSNMF(2, method="gspa"), GSNMF((1, 1)), GSNMFSelector(), GSNMFSelector(2, method="snpa")]
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # the checks set max_iter to 5
+def test_scikit_learn_compatible(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def truth():
+    return planted((60, 40), n_columns=3, n_rows=3, noise_level=0.05, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def X(truth):
+    return np.asarray(truth.matrix)
+
+
+@pytest.fixture(scope="module")
+def model(X):
+    return GSNMF(6, tol=1e-8).fit(X)
+
+
+@pytest.fixture
+def frame(X):
+    return pd.DataFrame(X, columns=[f"band {j}" for j in range(X.shape[1])])
+
+
+def kkt(X, W, H):
+    """Violation of the optimality conditions of nonnegative least squares, components of unit length."""
+    lengths = np.linalg.norm(H, axis=1)
+    W, H = W * lengths, H / lengths[:, None]
+    return np.linalg.norm(np.minimum(W, (W @ H - X) @ H.T)) / np.linalg.norm(X)
+
+
+class TestFit:
+    def test_finds_what_was_planted(self, truth, model):
+        assert sorted(model.feature_indices_) == list(truth.columns)
+        assert sorted(model.sample_indices_) == list(truth.rows)
+
+    def test_is_factorize(self, X, model):
+        result = gsnmf.factorize(X, 6, tolerance=1e-8)
+        np.testing.assert_array_equal(model.feature_indices_, result.columns)
+        np.testing.assert_array_equal(model.components_, result.H)
+        np.testing.assert_array_equal(model.feature_weights_, result.column_weights)
+        assert model.quality_ == result.quality
+        assert model.reconstruction_err_ == pytest.approx(np.linalg.norm(X - result.W @ result.H))
+        assert model.n_components_ == 6
+        assert model.n_iter_ >= 1
+
+    def test_coefficients_are_anchor_values_and_weights(self, X, model):
+        W = clone(model).fit_transform(X)
+        np.testing.assert_array_equal(W[:, :3], X[:, model.feature_indices_])
+        np.testing.assert_array_equal(W[:, 3:], model.sample_weights_)
+
+    def test_pair(self, X):
+        model = GSNMF((4, 1)).fit(X)
+        assert (model.feature_indices_.size, model.sample_indices_.size) == (4, 1)
+
+    @pytest.mark.parametrize("method", ["auto", "gspa", "spa-rows"])
+    @pytest.mark.parametrize("target", [0.3, 0.05])
+    def test_target_error_is_reached(self, X, method, target):
+        model = GSNMF(method=method, effort="fast", target_error=target).fit(X)
+        assert 1 - model.quality_ <= target
+        assert 1 < model.n_components_ < 40
+
+    def test_target_error_takes_the_planted_number(self, X):
+        assert GSNMF(target_error=0.051).fit(X).n_components_ == 6
+
+    def test_target_error_out_of_reach(self):
+        noise = np.random.default_rng(0).random((300, 250))
+        with pytest.raises(ValueError, match=r"200 components have a relative error of .*, above target_error=1e-09"):
+            GSNMF(target_error=1e-9, method="gspa").fit(noise)
+
+    def test_zero_matrix(self):
+        model = GSNMF()
+        W = model.fit_transform(np.zeros((4, 3)))
+        assert W.shape == (4, 0)
+        assert model.quality_ == 1.0
+        assert model.score(np.zeros((2, 3))) == 1.0
+        np.testing.assert_array_equal(model.inverse_transform(W), np.zeros((4, 3)))
+        assert len(model.topics()) == 0
+
+    def test_scale(self, X):
+        scaled = X * 10 ** np.random.default_rng(0).uniform(-1, 1, X.shape[1])
+        model = GSNMF(6, method="gspa", scale=True).fit(scaled)
+        np.testing.assert_array_equal(
+            model.feature_indices_, gsnmf.factorize(scaled, 6, method="gspa", scale=True).columns
+        )
+
+    @pytest.mark.parametrize(
+        ("parameters", "error", "message"),
+        [
+            ({"n_components": 61}, ValueError, r"n_components must be in \[1, 60\] for a matrix of shape .*; got 61"),
+            ({"n_components": (41, 0)}, ValueError, r"n_components must be a pair .* n_columns in \[0, 40\]"),
+            ({"n_components": 2.5}, TypeError, r"n_components must be an integer; got 2.5"),
+            ({"n_components": 3, "method": "spa-both"}, ValueError, r"n_components must be a pair"),
+            ({"method": "spa-both"}, ValueError, r"method='spa-both' needs n_components=\(n_features, n_samples\)"),
+            ({"n_components": 3, "method": "best"}, ValueError, r"method must be one of 'auto'"),
+            ({"n_components": 3, "effort": "huge"}, ValueError, r"effort must be one of 'fast'"),
+            ({"n_components": 3, "tol": 0}, ValueError, r"tol must be a finite number above 0; got 0"),
+            ({"n_components": 3, "max_iter": 0}, ValueError, r"max_iter must be an integer of at least 1; got 0"),
+            ({"target_error": -1.0}, ValueError, r"target_error must be a finite number above 0; got -1.0"),
+        ],
+    )
+    def test_wrong_parameters(self, X, parameters, error, message):
+        with pytest.raises(error, match=message):
+            GSNMF(**parameters).fit(X)
+
+    def test_says_if_it_did_not_converge(self, X):
+        with pytest.warns(ConvergenceWarning, match="stopped after 1 iterations"):
+            GSNMF(6, tol=1e-12, max_iter=1).fit(X)
+
+
+class TestTransform:
+    def test_equals_fit_transform(self, X):
+        model = GSNMF(6)
+        np.testing.assert_array_equal(model.fit_transform(X), model.transform(X))
+
+    def test_agrees_with_the_weights_found_together(self, model):
+        np.testing.assert_allclose(model.sample_weights_, model.result_.row_weights, atol=1e-6)
+
+    def test_is_no_worse_than_the_weights_found_together(self, X):
+        model = GSNMF(6, tol=1e-2).fit(X)
+        assert relative_error(X, model.transform(X), model.components_) <= model.result_.relative_error * (1 + 1e-12)
+
+    @pytest.mark.parametrize("n_components", [(3, 3), (0, 6), (6, 0)])
+    def test_against_nnls(self, X, n_components):
+        model = GSNMF(n_components).fit(X)
+        new = np.random.default_rng(1).random((7, 40))
+        W, r1 = model.transform(new), n_components[0]
+        np.testing.assert_array_equal(W[:, :r1], new[:, model.feature_indices_])
+        rest = new - W[:, :r1] @ model.components_[:r1]
+        for coefficients, target in zip(W[:, r1:], rest, strict=True):
+            if n_components[1]:
+                np.testing.assert_allclose(coefficients, nnls(model.components_[r1:].T, target)[0], atol=1e-10)
+
+    def test_more_pure_samples_than_features(self):
+        points = np.random.default_rng(0).dirichlet(np.ones(3), size=30)
+        model = GSNMF(6, method="snpa-rows").fit(points)
+        assert model.components_.shape == (6, 3)
+        assert kkt(points, model.transform(points), model.components_) < 1e-12
+
+    @pytest.mark.parametrize("form", [sp.csr_array, sp.csc_array, sp.csr_matrix, sp.coo_array])
+    def test_sparse(self, X, model, form):
+        thin = np.where(np.median(X) < X, X, 0.0)
+        dense, sparse = GSNMF(5).fit(thin), GSNMF(5).fit(form(thin))
+        np.testing.assert_array_equal(dense.feature_indices_, sparse.feature_indices_)
+        np.testing.assert_allclose(dense.transform(thin), sparse.transform(form(thin)), atol=1e-8)
+        np.testing.assert_allclose(model.transform(thin), model.transform(form(thin)), atol=1e-10)
+        assert sparse.score(form(thin)) == pytest.approx(dense.score(thin))
+
+    def test_large_sparse_is_never_dense(self):
+        """A dense copy of these samples would take 80 GB."""
+        rng = np.random.default_rng(0)
+        shape = (100_000, 100_000)
+        coordinates = rng.integers(0, 100_000, (2, 200_000))
+        samples = sp.csr_array((rng.random(200_000), tuple(coordinates)), shape=shape)
+        model = GSNMF((2, 2)).fit(samples[:200])
+        assert model.transform(samples).shape == (100_000, 4)
+        assert 0 < model.score(samples) < 1
+
+    def test_float32_is_kept(self, X, model):
+        single = GSNMF(6).fit(X.astype(np.float32))
+        assert {single.components_.dtype, single.sample_weights_.dtype} == {np.dtype(np.float32)}
+        W = single.transform(X.astype(np.float32))
+        assert W.dtype == np.float32
+        np.testing.assert_allclose(W, model.transform(X), atol=1e-2)
+
+    @pytest.mark.parametrize("exponent", [-150, 150])
+    def test_any_unit(self, X, model, exponent):
+        scaled = np.ldexp(X, exponent)
+        other = GSNMF(6, tol=1e-8).fit(scaled)
+        np.testing.assert_allclose(other.sample_weights_, model.sample_weights_, atol=1e-6)
+        assert other.reconstruction_err_ == pytest.approx(np.ldexp(model.reconstruction_err_, exponent))
+        np.testing.assert_allclose(other.transform(X)[:, 3:], np.ldexp(model.transform(X)[:, 3:], -exponent), rtol=1e-3)
+
+    def test_input_is_unchanged(self, X):
+        copy = X.copy()
+        GSNMF(6).fit(X).transform(X)
+        np.testing.assert_array_equal(X, copy)
+
+    def test_returned_coefficients_are_the_callers(self, X):
+        model = GSNMF(6)
+        W = model.fit_transform(X)
+        kept = model.sample_weights_.copy()
+        W[:] = -1
+        np.testing.assert_array_equal(model.sample_weights_, kept)
+
+    def test_optimality_is_no_worse_than_that_of_nmf(self):
+        rng = np.random.default_rng(0)
+        X = sp.random_array((200, 300), density=0.05, rng=rng, format="csr")
+        model = GSNMF((0, 10)).fit(X)
+        peer = NMF(10, init="nndsvda", max_iter=50, tol=1e-2).fit(X)
+        ours = kkt(X.toarray(), model.transform(X), model.components_)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            theirs = kkt(X.toarray(), peer.transform(X), peer.components_)
+        assert ours < 1e-10 < theirs
+
+    def test_inverse(self, X, model):
+        W = model.transform(X)
+        np.testing.assert_allclose(model.inverse_transform(W), W @ model.components_)
+        assert np.linalg.norm(X - model.inverse_transform(W)) == pytest.approx(model.reconstruction_err_)
+        with pytest.raises(ValueError, match=r"X must have 6 columns, one a component; got 5"):
+            model.inverse_transform(W[:, 1:])
+
+    def test_score_is_quality(self, X, model):
+        assert model.score(X) == pytest.approx(model.quality_)
+
+    def test_negative_entries(self, X, model):
+        with pytest.raises(ValueError, match=r"Negative values in data passed to GSNMF\.transform"):
+            model.transform(-X)
+
+    def test_not_fitted(self, X):
+        for call in (GSNMF().transform, GSNMF().score, GSNMF().inverse_transform, GSNMF().explain):
+            with pytest.raises(NotFittedError):
+                call(X)
+        with pytest.raises(NotFittedError):
+            GSNMF().topics()
+
+
+class TestCompany:
+    """scikit-learn's other tools."""
+
+    def test_grid_search_over_a_pipeline(self, X):
+        y = X[:, 0] > np.median(X[:, 0])
+        pipeline = make_pipeline(MaxAbsScaler(), GSNMF(effort="fast"), LinearSVC())
+        grid = {"gsnmf__n_components": [2, (3, 2)], "gsnmf__method": ["auto"]}
+        search = GridSearchCV(pipeline, grid, cv=2, error_score="raise").fit(X, y)
+        assert search.best_params_["gsnmf__n_components"] in (2, (3, 2))
+        assert search.predict(X).shape == (60,)
+
+    def test_grid_search_by_quality(self, X):
+        search = GridSearchCV(GSNMF(effort="fast"), {"n_components": [1, 6]}, cv=2, error_score="raise").fit(X)
+        assert search.best_params_ == {"n_components": 6}
+
+    def test_in_parallel_processes(self, X, model):
+        copies = joblib.Parallel(n_jobs=2)(joblib.delayed(clone(model).fit)(X) for _ in range(2))
+        for copy in copies:
+            np.testing.assert_array_equal(copy.feature_indices_, model.feature_indices_)
+
+    @pytest.mark.parametrize("load", [lambda m: pickle.loads(pickle.dumps(m)), lambda m: _through_joblib(m)])
+    def test_pickled(self, X, model, load):
+        np.testing.assert_array_equal(load(model).transform(X), model.transform(X))
+
+    def test_metadata_routing(self, X):
+        y = X[:, 0] > np.median(X[:, 0])
+        with sklearn.config_context(enable_metadata_routing=True):
+            classifier = LinearSVC().set_fit_request(sample_weight=True)
+            pipeline = make_pipeline(GSNMF(3, effort="fast"), classifier)
+            pipeline.fit(X, y, sample_weight=np.ones(60))
+        assert pipeline.predict(X).shape == (60,)
+
+    def test_html_representation(self, model):
+        assert "GSNMF" in model._repr_html_()
+        assert "GSNMF" in make_pipeline(model)._repr_html_()
+
+    def test_names_of_a_frame_are_kept(self, frame, model):
+        named = GSNMF(6).fit(frame)
+        np.testing.assert_array_equal(named.feature_names_in_, frame.columns)
+        names = named.get_feature_names_out().tolist()
+        assert names[:3] == [f"anchor:band {j}" for j in named.feature_indices_]
+        assert names[3:] == [f"sample:{i}" for i in named.sample_indices_]
+        with pytest.raises(ValueError, match="feature names should match"):
+            named.transform(frame[frame.columns[::-1]])
+
+    def test_pandas_output(self, frame):
+        model = GSNMF(6).set_output(transform="pandas")
+        W = model.fit_transform(frame)
+        assert list(W.columns) == model.get_feature_names_out().tolist()
+        pd.testing.assert_frame_equal(W, model.transform(frame))
+
+    def test_polars(self, frame):
+        polars = pytest.importorskip("polars")
+        data = polars.DataFrame({name: frame[name].to_numpy() for name in frame})
+        model = GSNMF(6).set_output(transform="polars")
+        W = model.fit_transform(data)
+        assert isinstance(W, polars.DataFrame)
+        assert W.columns == model.get_feature_names_out().tolist()
+        assert list(model.feature_names_in_) == list(frame.columns)
+
+    def test_names_given(self, model):
+        names = [f"f{j}" for j in range(40)]
+        assert model.get_feature_names_out(names)[0] == f"anchor:f{model.feature_indices_[0]}"
+        with pytest.raises(ValueError, match="input_features should have length equal"):
+            model.get_feature_names_out(names[1:])
+
+
+def _through_joblib(model):
+    buffer = io.BytesIO()
+    joblib.dump(model, buffer)
+    buffer.seek(0)
+    return joblib.load(buffer)
+
+
+class TestWords:
+    @pytest.fixture
+    def weather(self):
+        words = ["sun", "heat", "rain", "umbrella", "snow"]
+        counts = [[3, 1, 0, 0, 0], [0, 0, 4, 2, 0], [0, 0, 0, 0, 5], [3, 1, 4, 2, 0], [6, 2, 0, 0, 5]]
+        return pd.DataFrame(counts, columns=words)
+
+    def test_topics(self, weather):
+        model = GSNMF((2, 1), method="spa-both").fit(weather)
+        table = model.topics(n_words=2, n_samples=2, sample_names=list("abcde"))
+        assert table.header == ("kind", "name", "features", "samples")
+        assert [row[0] for row in table.rows] == ["anchor", "anchor", "sample"]
+        for kind, name, features, samples in table.rows:
+            assert len(features) <= 2
+            assert len(samples) <= 2
+            assert name in (weather.columns if kind == "anchor" else list("abcde"))
+            assert name not in features + samples
+        text = repr(table)
+        assert text.splitlines()[0] == f"quality {model.quality_:.1%}"
+        assert len(text.splitlines()) == 3 + len(table)
+        frame = table.to_frame()
+        assert list(frame.columns) == list(table.header)
+        assert frame["name"].tolist() == [row[1] for row in table.rows]
+
+    def test_names_are_escaped_in_html(self, weather):
+        model = GSNMF((2, 1), method="spa-both").fit(weather.to_numpy())
+        page = model.topics(feature_names=["<b>"] * 5)._repr_html_()
+        assert "<b>" not in page
+        assert "&lt;b&gt;" in page
+
+    def test_explain(self, weather):
+        model = GSNMF((0, 3), tol=1e-9).fit(weather)
+        assert sorted(model.sample_indices_) == [0, 1, 2]
+        table = model.explain(weather.iloc[4], sample_names=list("abcde"))
+        assert table.caption == "quality 100.0%"
+        assert [row[:2] for row in table.rows] == [("sample", "a"), ("sample", "c")]
+        assert [row[2] for row in table.rows] == pytest.approx([2, 1])
+        assert [row[3] for row in table.rows] == pytest.approx([8 / 13, 5 / 13])
+
+    def test_explain_takes_a_sample_in_any_form(self, weather):
+        model = GSNMF((1, 2)).fit(weather.to_numpy())
+        expected = model.explain(3).rows
+        row = weather.to_numpy()[3]
+        for sample in (row, list(row), row[None, :], sp.csr_array(row[None, :])):
+            assert model.explain(sample).rows == expected
+
+    def test_nothing_to_explain(self, weather):
+        model = GSNMF((0, 3)).fit(weather.to_numpy())
+        table = model.explain(np.zeros(5))
+        assert table.rows == ()
+        assert table.to_frame().shape == (0, 4)
+
+    def test_wrong_samples(self, weather):
+        model = GSNMF((0, 3)).fit(weather.to_numpy())
+        with pytest.raises(ValueError, match=r"sample must be in \[0, 4\] or a sample itself; got 5"):
+            model.explain(5)
+        with pytest.raises(ValueError, match=r"sample must be one sample; got 5"):
+            model.explain(weather.to_numpy())
+        with pytest.raises(ValueError, match=r"sample_names must have 5 entries; got 1"):
+            model.topics(sample_names=["a"])
+        with pytest.raises(ValueError, match=r"n_words must be an integer of at least 1; got 0"):
+            model.topics(0)
+
+
+class TestSelector:
+    def test_supports_the_anchor_features(self):
+        truth = planted((60, 40), n_columns=5, n_rows=0, random_state=0)
+        selector = GSNMFSelector(5).fit(truth.matrix)
+        np.testing.assert_array_equal(selector.get_support(indices=True), truth.columns)
+        np.testing.assert_array_equal(selector.transform(truth.matrix), truth.matrix[:, truth.columns])
+
+    @pytest.mark.parametrize("method", ["auto", "spa-both", "snpa", "xray", "convex", "separable-trace"])
+    def test_methods(self, X, method):
+        assert GSNMFSelector(4, method=method).fit(X).get_support().sum() == 4
+
+    def test_methods_that_choose_rows_too(self, X):
+        with pytest.raises(ValueError, match=r"method must be one of 'auto', .*; got 'gspa'"):
+            GSNMFSelector(4, method="gspa").fit(X)
+
+    def test_names(self, frame):
+        selector = GSNMFSelector(4).set_output(transform="pandas").fit(frame)
+        assert list(selector.transform(frame).columns) == list(frame.columns[selector.get_support()])
+
+    def test_no_more_features_than_there_are(self, X):
+        assert GSNMFSelector(400).fit(X).get_support().sum() <= 40
+
+
+class TestCompilation:
+    @staticmethod
+    def compile_something(module):
+        import numba
+
+        def kernel(x):
+            return x + 1
+
+        kernel.__module__ = module
+        numba.njit(kernel)(1)
+
+    def test_is_announced_once(self, caplog):
+        with caplog.at_level(logging.INFO, "gsnmf"), announced_compilation():
+            self.compile_something("gsnmf.kernels")
+            self.compile_something("gsnmf.kernels")
+        assert [record.getMessage().split(":")[0] for record in caplog.records] == ["compiling kernels"]
+
+    def test_of_others_is_not(self, caplog):
+        with caplog.at_level(logging.INFO, "gsnmf"), announced_compilation():
+            self.compile_something("elsewhere")
+        assert not caplog.records
+
+    def test_verbose_writes_to_standard_output(self, capsys):
+        with announced_compilation(verbose=1):
+            self.compile_something("gsnmf.kernels")
+        assert capsys.readouterr().out.startswith("[gsnmf] compiling kernels")
+        with announced_compilation():
+            self.compile_something("gsnmf.kernels")
+        assert capsys.readouterr().out == ""
+
+    def test_verbose_fit_says_what_it_found(self, X, capsys):
+        GSNMF(6, verbose=1).fit(X)
+        assert "3 features and 3 samples" in capsys.readouterr().out
