@@ -46,8 +46,9 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         How many anchor features and pure samples to choose in all, or how many of each. None: as many as it takes to
         reach ``target_error``.
     target_error : float
-        For ``n_components=None``: the relative error to reach. The search begins with `gsnmf.rank_path` and ends with
-        an error at 200 components; text is rarely explained so well.
+        For ``n_components=None``: the relative error to reach. The search begins with the number of components that
+        `gsnmf.rank_path` takes and fits one less, or one more, until one less would not do. There is no search beyond
+        200 components: text, for instance, is rarely explained so well.
     method : str
         How to choose: see `gsnmf.methods`.
     effort : {"fast", "balanced", "best"}
@@ -344,23 +345,33 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return result
 
     def _smallest(self, matrix: Matrix) -> Factorization:
-        """As many components as the target error takes: as many as on the path of nested choices, or more."""
+        """As few components as reach the target error: from the number on the path of nested choices down, or up."""
         if find_method(self.method).rank == "pair":
             raise ValueError(f"method={self.method!r} needs n_components=(n_features, n_samples); got None.")
         goal, limit = check_positive(self.target_error, "target_error"), min(_LARGEST_SEARCHED, max(matrix.shape))
-        error = rank_path(matrix, limit, target_error=goal).errors
-        rank = max(1, error.size - 1)
-        while error[-1] <= goal:
+        errors = rank_path(matrix, limit, target_error=goal).errors
+        error, rank = float(errors[-1]), max(1, errors.size - 1)
+        while error <= goal:
             result = self._of_rank(matrix, rank)
             if result.relative_error <= goal:
-                return result
+                return self._shortened(matrix, result, goal)
             if rank == limit:
-                error = np.array([result.relative_error])
+                error = result.relative_error
             rank += 1
         raise ValueError(
-            f"{limit} components have a relative error of {error[-1]:.3g}, above target_error={goal}; raise it or set "
+            f"{limit} components have a relative error of {error:.3g}, above target_error={goal}; raise it or set "
             "n_components."
         )
+
+    def _shortened(self, matrix: Matrix, result: Factorization, goal: float) -> Factorization:
+        """One component less as long as the error stays below the goal."""
+        shorter = result
+        while shorter.relative_error <= goal:
+            result = shorter
+            if result.selection.n_selected <= 1:
+                break
+            shorter = self._of_rank(matrix, result.selection.n_selected - 1)
+        return result
 
     def _coefficients(self, matrix: Matrix) -> Floats:
         """W of samples, in their precision."""
