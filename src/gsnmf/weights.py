@@ -50,6 +50,7 @@ _SMALL_RESIDUAL = 1e-3
 _CANCELLED = 1e-8
 """Squared relative errors below this are computed from the residual itself: Gram products have lost their digits."""
 
+_GUESSING_SWEEPS = 3
 _SWEEPS = 2
 _ROUNDS = 3
 """How often conjugate gradients start again without the weights that they made negative."""
@@ -218,10 +219,18 @@ def _reduced(basis: _Array) -> tuple[_Array, _Array]:
     return orthogonal, np.ascontiguousarray(triangle)
 
 
-def _exact(triangle: _Array, targets: _Array) -> _Array:
-    """Nonnegative least squares for each row of ``targets``."""
+def _exact(triangle: _Array, targets: _Array, n_sweeps: int = 0) -> _Array:
+    """Nonnegative least squares for each row of ``targets``.
+
+    Sweeps of coordinate descent guess first which weights are positive. They cost a little where most are, and make
+    it two to three times as fast where few are.
+    """
     X = np.zeros(targets.shape)
     with single_threaded_blas():
+        if n_sweeps:
+            gram, linear = triangle.T @ triangle, np.negative(targets @ triangle, order="C")
+            for _ in range(n_sweeps):
+                coordinate_sweep(X, linear, gram)
         nonnegative_least_squares(X, triangle, targets)
     return X
 
@@ -258,7 +267,7 @@ def remaining_weights(matrix: Products, columns: Indices, column_weights: Floats
         targets = matrix.dot(orthogonal)
         if columns.size:
             targets -= matrix.columns(columns) @ (column_weights @ orthogonal)
-        solved = _exact(triangle, np.ascontiguousarray(targets, dtype=np.float64))
+        solved = _exact(triangle, np.ascontiguousarray(targets, dtype=np.float64), _GUESSING_SWEEPS)
         weights[:, used] = np.ldexp(solved / lengths[used], matrix.exponent - exponents[used])
     return weights
 
