@@ -211,7 +211,8 @@ def _one_sided(matrix: Products, indices: Indices) -> tuple[_Array, float, float
 
 def _reduced(basis: _Array) -> tuple[_Array, _Array]:
     """An orthogonal basis of the columns of a matrix, and the triangle that makes them from it, both r columns wide."""
-    factors: tuple[Any, Any] = linalg.qr(basis, mode="economic", check_finite=False)
+    with single_threaded_blas():  # threads gain nothing on few columns, and lose much on a busy machine
+        factors: tuple[Any, Any] = linalg.qr(basis, mode="economic", check_finite=False)
     orthogonal, triangle = factors
     missing = triangle.shape[1] - triangle.shape[0]
     if missing > 0:  # more columns than they have entries
