@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import warnings
 
-from _figure import figure_path, new_figure, save
 from sklearn.datasets import load_digits
 from sklearn.decomposition import NMF, PCA
 from sklearn.exceptions import ConvergenceWarning
@@ -17,6 +16,7 @@ from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
+from _figure import figure_path, new_figure, save
 from gsnmf import GSNMF, GSNMFSelector
 
 RANKS = (8, 16, 24)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from pydoc_data.topics import topics
 
 import numpy as np
-from _figure import figure_path, new_figure, save
 from sklearn.feature_extraction.text import TfidfVectorizer
 
+from _figure import figure_path, new_figure, save
 from gsnmf import GSNMF
 
 

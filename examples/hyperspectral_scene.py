@@ -8,10 +8,10 @@ are anchor features and the pure pixels pure samples: the generalized model take
 from __future__ import annotations
 
 import numpy as np
-from _figure import figure_path, new_figure, save
 from scipy.ndimage import gaussian_filter
 from scipy.optimize import linear_sum_assignment
 
+from _figure import figure_path, new_figure, save
 from gsnmf import GSNMF
 
 SIDE, N_BANDS = 24, 80

@@ -8,9 +8,9 @@ what being able to read them costs.
 from __future__ import annotations
 
 import numpy as np
-from _figure import figure_path, new_figure, save
 from sklearn.datasets import load_digits
 
+from _figure import figure_path, new_figure, save
 from gsnmf import GSNMF
 from gsnmf.demo import pixel_map, svd_quality
 

@@ -9,12 +9,12 @@ each of its partials is one of C4's.
 from __future__ import annotations
 
 import numpy as np
-from _figure import figure_path, new_figure, save
 from scipy.optimize import linear_sum_assignment
 from scipy.signal import ShortTimeFFT
 from scipy.signal.windows import hann
 from sklearn.decomposition import NMF
 
+from _figure import figure_path, new_figure, save
 from gsnmf import GSNMF
 
 RATE = 8000
