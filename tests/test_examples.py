@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -20,13 +21,13 @@ def test_there_are_examples():
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_example(path, tmp_path):
-    pytest.importorskip("matplotlib")
     figure = tmp_path / "deep" / "figure.png"
-    outcome = run(path, "--figure", figure)
+    can_draw = find_spec("matplotlib") is not None
+    outcome = run(path, *(["--figure", figure] if can_draw else []))
     assert outcome.returncode == 0, outcome.stderr
     assert outcome.stderr == ""
     assert "\nConclusion: " in outcome.stdout
-    assert figure.read_bytes().startswith(b"\x89PNG")
+    assert not can_draw or figure.read_bytes().startswith(b"\x89PNG")
 
 
 def test_figures_are_optional():

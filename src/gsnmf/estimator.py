@@ -46,9 +46,9 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         How many anchor features and pure samples to choose in all, or how many of each. None: as many as it takes to
         reach ``target_error``.
     target_error : float
-        For ``n_components=None``: the relative error to reach. The search begins with the number of components that
-        `gsnmf.rank_path` takes and fits one less, or one more, until one less would not do. There is no search beyond
-        200 components: text, for instance, is rarely explained so well.
+        For ``n_components=None``: the relative error to reach. The search starts from the number of components that
+        `gsnmf.rank_path` takes and fits until it has a number that reaches the error and one less that does not. It
+        does not go beyond 200 components: text, for instance, is rarely explained so well.
     method : str
         How to choose: see `gsnmf.methods`.
     effort : {"fast", "balanced", "best"}
@@ -109,12 +109,15 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Examples
     --------
     >>> from gsnmf import GSNMF
-    >>> X = [[1, 0, 2], [0, 1, 2], [0, 0, 1], [2, 3, 11]]
-    >>> model = GSNMF(n_components=(2, 1)).fit(X)
-    >>> model.get_feature_names_out().tolist()
-    ['anchor:x0', 'anchor:x1', 'sample:2']
-    >>> model.transform([[4, 0, 9]]).round(3).tolist()
-    [[4.0, 0.0, 1.0]]
+    >>> from gsnmf.datasets import planted
+    >>> X = planted((60, 40), n_columns=2, n_rows=1, random_state=0).matrix
+    >>> model = GSNMF(n_components=3).fit(X)
+    >>> sorted(model.get_feature_names_out())
+    ['anchor:x38', 'anchor:x7', 'sample:23']
+    >>> model.transform(X[:5]).shape
+    (5, 3)
+    >>> print(f"{model.score(X):.1%}")
+    100.0%
     """
 
     def __init__(
@@ -345,7 +348,7 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return result
 
     def _smallest(self, matrix: Matrix) -> Factorization:
-        """As few components as reach the target error: from the number on the path of nested choices down, or up."""
+        """As few components as reach the target error, to begin with those of nested choices, or more."""
         if find_method(self.method).rank == "pair":
             raise ValueError(f"method={self.method!r} needs n_components=(n_features, n_samples); got None.")
         goal, limit = check_positive(self.target_error, "target_error"), min(_LARGEST_SEARCHED, max(matrix.shape))
@@ -364,13 +367,15 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         )
 
     def _shortened(self, matrix: Matrix, result: Factorization, goal: float) -> Factorization:
-        """One component less as long as the error stays below the goal."""
-        shorter = result
-        while shorter.relative_error <= goal:
-            result = shorter
-            if result.selection.n_selected <= 1:
-                break
-            shorter = self._of_rank(matrix, result.selection.n_selected - 1)
+        """Fewer components, as few as still reach the goal, by bisection."""
+        too_few = 0
+        while result.selection.n_selected - too_few > 1:
+            rank = (too_few + result.selection.n_selected) // 2
+            trial = self._of_rank(matrix, rank)
+            if trial.relative_error <= goal:
+                result = trial
+            else:
+                too_few = rank
         return result
 
     def _coefficients(self, matrix: Matrix) -> Floats:
