@@ -102,7 +102,7 @@ def _principal_pivoting(
     """Block principal pivoting from the positive entries of x; False if it met dependent columns."""
     r = x.size
     residual, z = buffers[1], buffers[2]
-    passive = x > 0.0
+    passive, wrong = x > 0.0, np.empty(r, dtype=np.bool_)
     threshold = _slope_threshold(target)
     fewest, chances = r + 1, 3
     for _ in range(20 * r + 20):
@@ -115,7 +115,8 @@ def _principal_pivoting(
             x[indices[a]] = z[a]
         n_wrong, last = 0, -1
         for i in range(r):
-            if x[i] < 0.0 or (not passive[i] and _slope(columns, i, residual) > threshold):
+            wrong[i] = x[i] < 0.0 or (not passive[i] and _slope(columns, i, residual) > threshold)
+            if wrong[i]:
                 n_wrong, last = n_wrong + 1, i
         if n_wrong == 0:
             return True
@@ -124,8 +125,7 @@ def _principal_pivoting(
         else:
             chances -= 1
         for i in range(r):
-            wrong = x[i] < 0.0 or (not passive[i] and _slope(columns, i, residual) > threshold)
-            if wrong and (chances >= 0 or i == last):
+            if wrong[i] and (chances >= 0 or i == last):
                 passive[i] = not passive[i]
     return False
 
