@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from gsnmf.datasets.paper import DATA_VARIABLE, PaperMatrix, paper_matrix
+from gsnmf.datasets.paper import DATA_VARIABLE, PaperMatrix, missing_data, paper_matrix
 
 
 @pytest.fixture(scope="session")
@@ -13,6 +13,8 @@ def paper():
     known: dict[str, PaperMatrix] = {}
 
     def read(name: str) -> PaperMatrix:
+        if reason := missing_data(name):
+            pytest.skip(reason)
         if name not in known:
             known[name] = paper_matrix(name)
         return known[name]

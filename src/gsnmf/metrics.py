@@ -151,7 +151,7 @@ def distance_to_ground_truth(
     The factors are compared as they are: a column of W twice as long with a row of H half as long is the same
     factorization, but not the same distance. The measure is meant for factors whose scale is fixed as that of
     the truth is: W = [M[:, columns], P2] and H = [P1; M[rows, :]]. Other factorizations must be brought to a
-    comparable scale first.
+    comparable scale first, as `rescale_factors` does.
 
     Examples
     --------
@@ -165,6 +165,47 @@ def distance_to_ground_truth(
     left = _distance_of_columns(_check_factor(W, "W"), _check_factor(true_W, "true_W"), "W")
     right = _distance_of_columns(_check_factor(H, "H").T, _check_factor(true_H, "true_H").T, "H")
     return (left + right) / 2
+
+
+def rescale_factors(
+    W: ArrayLike | Factor, H: ArrayLike | Factor, true_W: ArrayLike | Factor, true_H: ArrayLike | Factor
+) -> tuple[Floats, Floats]:
+    r"""The same factorization in the scale of the true one, so that their distance means something.
+
+    Each factor :math:`W(:, k) H(k, :)` is matched with a true one, so that the sum of the cosines between their
+    rank-one matrices is largest, and then :math:`W(:, k)` is divided, and :math:`H(k, :)` multiplied, by the number
+    that gives their lengths the true ratio. Factors that are left over stay as they are.
+
+    Parameters
+    ----------
+    W, H, true_W, true_H : array-like or sparse array
+        As in `distance_to_ground_truth`.
+
+    Returns
+    -------
+    pair of arrays
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> true_W, true_H = np.eye(2), np.array([[3.0, 0.0], [0.0, 4.0]])
+    >>> W, H = rescale_factors(10.0 * true_W, true_H / 10.0, true_W, true_H)
+    >>> distance_to_ground_truth(W, H, true_W, true_H)
+    0.0
+    """
+    left, right = _dense(_check_factor(W, "W")), _dense(_check_factor(H, "H"))
+    true_left, true_right = _dense(_check_factor(true_W, "true_W")), _dense(_check_factor(true_H, "true_H"))
+    tiny = np.finfo(np.float64).tiny
+    lengths, true_lengths = (
+        (np.maximum(np.linalg.norm(a, axis=0), tiny), np.maximum(np.linalg.norm(b, axis=1), tiny))
+        for a, b in ((left, right), (true_left, true_right))
+    )
+    cosines = (true_left.T @ left) * (true_right @ right.T)
+    cosines /= np.outer(true_lengths[0] * true_lengths[1], lengths[0] * lengths[1])
+    true, found = linear_sum_assignment(cosines, maximize=True)
+    scale = np.ones(left.shape[1])
+    scale[found] = np.sqrt((lengths[0] / lengths[1])[found] * (true_lengths[1] / true_lengths[0])[true])
+    return left / scale, right * scale[:, np.newaxis]
 
 
 def _distance_of_columns(columns: Factor, true_columns: Factor, name: str) -> float:

@@ -7,12 +7,14 @@ from gsnmf.datasets.closed_forms import (
     two_one_separable,
 )
 from gsnmf.datasets.ground_truth import Planted
+from gsnmf.datasets.paper import load
 from gsnmf.datasets.synthetic import fully_random, middle_points, planted
 
 __all__ = [
     "Planted",
     "fully_random",
     "gspa_failure_example",
+    "load",
     "middle_points",
     "non_unique_example",
     "planted",

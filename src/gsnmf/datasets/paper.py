@@ -1,50 +1,70 @@
-"""The matrices of the paper's tables, prepared as there, with the figures that the paper prints for them.
+"""The matrices of the paper's tables, prepared as there, and a few of the applications that it names.
 
 The files themselves are not part of the library. They are looked for in the folder that the environment variable
-``GSNMF_DATA`` names.
+``GSNMF_DATA`` names (`gsnmf.datasets.files`).
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
 
+from gsnmf.datasets.files import DATA_VARIABLE, data_file, data_folder, read_arrays
+from gsnmf.datasets.published import DOCUMENT_NAMES, FACE_NAMES, published
 from gsnmf.validation import Floats, Matrix
 
-DATA_VARIABLE = "GSNMF_DATA"
+__all__ = [
+    "APPLICATION_NAMES",
+    "DATA_VARIABLE",
+    "PaperMatrix",
+    "data_folder",
+    "load",
+    "missing_data",
+    "paper_matrix",
+    "paper_matrix_names",
+]
 
-_COLUMNS = ("gspa", "gs-fgm", "spa-both", "spa-columns", "spa-rows", "nmf", "minimum-volume", "svd")
+APPLICATION_NAMES = ("jasper", "piano", "swimmer")
+
+_Images = tuple[Floats, tuple[int, int], Literal["C", "F"], Any]
+
+_FILES = {"NG10": ("ng20",), "TDT30": ("tdt2_cai30",), "la12": ("la1", "la2"), "Yale": ("yaleb_48x42",)}
+_FILES |= {"piano": ("piano_mary",), **{name: (name.lower(),) for name in ("CBCL", "Frey", "ORL")}}
 
 
 @dataclass(frozen=True)
 class PaperMatrix:
-    """A matrix of the paper.
+    """A matrix of the paper's tables, or of one of the applications that it names.
 
     Attributes
     ----------
     name : str
     matrix : csr_array or ndarray, shape (m, n)
-        Documents x words as raw counts, or pixels x images with columns that sum to one.
+        Documents x words as raw counts; pixels x images with columns that sum to one; bands x pixels; frequencies x
+        moments.
     rank : int
-        The paper's choice.
+        The paper's choice, or the number of sources.
     published : dict
-        Quality in percent that the paper prints, by method.
+        Quality in percent that the paper prints, by method; empty for applications.
     same_matrix : bool
         Whether the truncated SVD confirms that this is the paper's own matrix.
     terms : tuple of str
         Name of each column of a document matrix; empty where unknown.
     labels : int array
-        Class of each document, or person of each image; empty where unknown.
+        Class of each document, counted from one, or person of each image; empty where unknown.
+    class_names : tuple of str
+        Name of each class; empty where unknown.
     image_shape : pair of int, or None
         Height and width of an image.
     image_order : {"C", "F"}
         How the pixels of an image are laid out in a column.
+    extra : dict
+        What else the file of an application holds, such as its ground truth.
     """
 
     name: str
@@ -54,56 +74,70 @@ class PaperMatrix:
     same_matrix: bool = True
     terms: tuple[str, ...] = field(default=(), repr=False)
     labels: Any = field(default=(), repr=False)
+    class_names: tuple[str, ...] = field(default=(), repr=False)
     image_shape: tuple[int, int] | None = None
-    image_order: str = "C"
+    image_order: Literal["C", "F"] = "C"
+    extra: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def best_published(self) -> float:
         """Highest quality that the paper prints for a separable or generalized separable method."""
-        return max(self.published[method] for method in _COLUMNS[:5])
-
-
-_DOCUMENTS: dict[str, tuple[int, tuple[float, ...]]] = {
-    "NG10": (10, (91.61, 91.64, 91.35, 91.44, 91.49, 92.41, 92.37, 92.46)),
-    "TDT30": (30, (14.13, 14.38, 14.03, 14.47, 11.30, 17.69, 17.49, 18.48)),
-    "classic": (4, (3.58, 3.58, 3.58, 3.58, 1.48, 5.12, 3.40, 5.20)),
-    "reviews": (5, (8.39, 8.39, 8.39, 8.39, 7.69, 13.25, 13.06, 13.48)),
-    "ohscal": (10, (10.27, 10.27, 10.27, 10.27, 7.03, 11.23, 11.14, 11.49)),
-    "k1b": (6, (5.76, 7.07, 5.62, 5.78, 4.54, 9.42, 9.16, 9.62)),
-    "la12": (6, (4.79, 4.79, 4.79, 4.79, 3.02, 7.52, 5.96, 7.78)),
-    "hitech": (6, (6.43, 6.43, 4.50, 5.77, 4.86, 8.84, 8.08, 8.99)),
-    "la1": (6, (5.05, 5.13, 4.51, 5.11, 3.73, 7.83, 6.50, 8.03)),
-    "la2": (6, (5.86, 5.86, 5.86, 5.86, 3.90, 8.11, 7.73, 8.35)),
-    "tr41": (10, (52.30, 54.90, 53.31, 53.12, 56.03, 57.19, 56.66, 57.74)),
-    "tr45": (10, (69.08, 71.94, 68.20, 68.37, 69.55, 76.22, 76.18, 76.36)),
-    "tr11": (9, (74.21, 74.27, 72.14, 72.50, 74.74, 76.33, 76.28, 76.44)),
-    "tr23": (6, (63.66, 70.70, 68.46, 65.04, 71.32, 72.73, 72.69, 72.86)),
-}
-
-_FACES: dict[str, tuple[int, tuple[float, ...]]] = {
-    "CBCL": (49, (80.73, 83.10, 82.29, 79.44, 84.57, 90.51, 90.50, 91.40)),
-    "Frey": (50, (82.46, 83.89, 83.43, 80.61, 83.78, 90.40, 90.41, 91.51)),
-    "Yale": (38, (57.52, 68.26, 61.10, 60.24, 62.94, 76.94, 76.85, 79.23)),
-    "ORL": (40, (81.38, 82.54, 82.32, 82.23, 83.26, 89.47, 89.49, 90.24)),
-}
+        return published(self.name).best
 
 
 def paper_matrix_names() -> tuple[str, ...]:
     """Names that `paper_matrix` takes, in the order of the paper's tables."""
-    return (*_DOCUMENTS, *_FACES)
+    return (*DOCUMENT_NAMES, *FACE_NAMES)
 
 
-def data_folder(folder: str | Path | None = None) -> Path:
-    """The folder with the data files: the one given, or the one that ``GSNMF_DATA`` names."""
-    chosen = folder or os.environ.get(DATA_VARIABLE)
-    if not chosen:
-        raise FileNotFoundError(
-            f"The paper's data files are not part of gsnmf; set {DATA_VARIABLE} to the folder that holds them."
-        )
-    path = Path(chosen)
-    if not path.is_dir():
-        raise FileNotFoundError(f"The data folder {path} does not exist or is not a folder.")
-    return path
+def load(name: str, *, folder: str | Path | None = None) -> PaperMatrix:
+    """Read a data set by its name.
+
+    Parameters
+    ----------
+    name : str
+        One of the paper's tables (`paper_matrix_names`), or ``"jasper"`` (a hyperspectral image, bands x pixels),
+        ``"piano"`` (a spectrogram, frequencies x moments) or ``"swimmer"`` (pixels x images). Upper and lower case are
+        the same.
+    folder : path, optional
+        Where the files are; by default the folder that ``GSNMF_DATA`` names.
+
+    Returns
+    -------
+    PaperMatrix
+
+    Raises
+    ------
+    FileNotFoundError
+        If a file is missing; the message says which, what it should hold, and where such data is published.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> load("jasper", folder=tempfile.gettempdir())  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    FileNotFoundError: The data file jasper.npz is not in ... It should hold `M` (198 bands x 10000 pixels), ...
+    """
+    names = (*paper_matrix_names(), *APPLICATION_NAMES)
+    known = next((known for known in names if known.lower() == str(name).lower()), None)
+    if known is None:
+        raise ValueError(f"name must be one of {', '.join(names)}; got {name!r}.")
+    if known not in APPLICATION_NAMES:
+        return paper_matrix(known, folder=folder)
+    path = data_folder(folder)
+    return _read_application(known, read_arrays(path, _files(known)[0]))
+
+
+def missing_data(name: str, folder: str | Path | None = None) -> str:
+    """Why a data set cannot be read, in words; empty if its files are at hand."""
+    try:
+        path = data_folder(folder)
+        for file in _files(name):
+            data_file(path, file)
+    except FileNotFoundError as error:
+        return str(error)
+    return ""
 
 
 def paper_matrix(name: str, *, folder: str | Path | None = None, random_state: int = 0) -> PaperMatrix:
@@ -129,22 +163,19 @@ def paper_matrix(name: str, *, folder: str | Path | None = None, random_state: i
     reduced in another way, and the paper's draw of Yale is unknown: ``same_matrix`` is False for these.
     """
     path = data_folder(folder)
-    if name in _DOCUMENTS:
+    if name in DOCUMENT_NAMES:
         return _read_documents(name, path)
-    if name in _FACES:
+    if name in FACE_NAMES:
         return _read_faces(name, path, random_state)
     raise ValueError(f"name must be one of {', '.join(paper_matrix_names())}; got {name!r}.")
 
 
-def _published(row: tuple[float, ...]) -> dict[str, float]:
-    return dict(zip(_COLUMNS, row, strict=True))
-
-
 def _read_documents(name: str, folder: Path) -> PaperMatrix:
-    rank, row = _DOCUMENTS[name]
-    files = {"NG10": ["ng20"], "TDT30": ["tdt2_cai30"], "la12": ["la1", "la2"]}.get(name, [name])
-    counts = sp.vstack([sp.csr_array(sp.load_npz(_file(folder, file))) for file in files], format="csr")
-    labels = np.concatenate([_arrays(folder, file)["labels"] for file in files])
+    line = published(name)
+    files = _files(name)
+    counts = sp.vstack([sp.csr_array(sp.load_npz(data_file(folder, file))) for file in files], format="csr")
+    arrays = [read_arrays(folder, file) for file in files]
+    labels = np.concatenate([part["labels"] for part in arrays])
     terms = _terms(folder, {"NG10": "ng20", "la1": "la12", "la2": "la12"}.get(name, name))
     if name == "NG10":
         counts = counts[labels <= 10]
@@ -154,28 +185,30 @@ def _read_documents(name: str, folder: Path) -> PaperMatrix:
     return PaperMatrix(
         name=name,
         matrix=sp.csr_array(counts.astype(np.float64)),
-        rank=rank,
-        published=_published(row),
+        rank=line.rank,
+        published=line.quality,
         same_matrix=name != "TDT30",
         terms=terms,
         labels=labels,
+        class_names=tuple(str(label) for label in arrays[0].get("class_names", ())),
     )
 
 
 def _read_faces(name: str, folder: Path, random_state: int) -> PaperMatrix:
-    rank, row = _FACES[name]
-    prepare: dict[str, Callable[[], tuple[Floats, tuple[int, int], str, Any]]] = {
-        "CBCL": lambda: _cbcl(_arrays(folder, "cbcl")),
-        "Frey": lambda: _frey(_arrays(folder, "frey")),
-        "Yale": lambda: _yale(_arrays(folder, "yaleb_48x42"), random_state),
-        "ORL": lambda: _orl(_arrays(folder, "orl")),
+    line = published(name)
+    arrays = read_arrays(folder, _files(name)[0])
+    prepare: dict[str, Callable[[], _Images]] = {
+        "CBCL": lambda: _cbcl(arrays),
+        "Frey": lambda: _frey(arrays),
+        "Yale": lambda: _yale(arrays, random_state),
+        "ORL": lambda: _orl(arrays),
     }
     pixels, shape, order, labels = prepare[name]()
     return PaperMatrix(
         name=name,
         matrix=pixels / pixels.sum(axis=0),
-        rank=rank,
-        published=_published(row),
+        rank=line.rank,
+        published=line.quality,
         same_matrix=name in ("CBCL", "Frey"),
         labels=labels,
         image_shape=shape,
@@ -183,40 +216,42 @@ def _read_faces(name: str, folder: Path, random_state: int) -> PaperMatrix:
     )
 
 
-def _cbcl(arrays: dict[str, Any]) -> tuple[Floats, tuple[int, int], str, Any]:
+def _read_application(name: str, arrays: dict[str, Any]) -> PaperMatrix:
+    key, rank, shape = {
+        "jasper": ("M", 4, (100, 100)),
+        "piano": ("spectrogram", 3, None),
+        "swimmer": ("M", 17, (20, 11)),
+    }[name]
+    matrix = np.ascontiguousarray(arrays.pop(key), dtype=np.float64)
+    return PaperMatrix(name, matrix, rank, published={}, image_shape=shape, image_order="F", extra=arrays)
+
+
+def _files(name: str) -> tuple[str, ...]:
+    return _FILES.get(name, (name,))
+
+
+def _cbcl(arrays: dict[str, Any]) -> _Images:
     return (arrays["pixels"] + 1.0) / 256.0, (19, 19), "F", ()
 
 
-def _frey(arrays: dict[str, Any]) -> tuple[Floats, tuple[int, int], str, Any]:
+def _frey(arrays: dict[str, Any]) -> _Images:
     pixels = arrays["pixels"].astype(np.float64)
     return pixels.max() - pixels, (28, 20), "C", ()
 
 
-def _yale(arrays: dict[str, Any], random_state: int) -> tuple[Floats, tuple[int, int], str, Any]:
+def _yale(arrays: dict[str, Any], random_state: int) -> _Images:
     rng = np.random.default_rng(random_state)
     people = arrays["subject"]
     drawn = np.concatenate([rng.choice(np.flatnonzero(people == p), 10, replace=False) for p in np.unique(people)])
     return _as_columns(arrays["images"][drawn]), (48, 42), "C", people[drawn]
 
 
-def _orl(arrays: dict[str, Any]) -> tuple[Floats, tuple[int, int], str, Any]:
+def _orl(arrays: dict[str, Any]) -> _Images:
     return _as_columns(arrays["images_23x19"]), (23, 19), "C", arrays["subject"]
 
 
 def _as_columns(images: Any) -> Floats:
     return np.ascontiguousarray(images.reshape(len(images), -1).T, dtype=np.float64)
-
-
-def _file(folder: Path, name: str) -> Path:
-    path = folder / f"{name}.npz"
-    if not path.is_file():
-        raise FileNotFoundError(f"The data file {path.name} is not in {folder}.")
-    return path
-
-
-def _arrays(folder: Path, name: str) -> dict[str, Any]:
-    with np.load(_file(folder, name)) as arrays:
-        return dict(arrays)
 
 
 def _terms(folder: Path, name: str) -> tuple[str, ...]:
