@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from gsnmf import __version__
-from gsnmf.commands import bench, demo, methods
+from gsnmf.commands import bench, demo, methods, reproduce
 
 app = typer.Typer(
     name="gsnmf",
@@ -17,7 +17,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (demo.demo, methods.methods, bench.bench):
+for command in (demo.demo, methods.methods, bench.bench, reproduce.reproduce):
     app.command()(command)
 
 

@@ -1,11 +1,11 @@
-"""Pictures in the house style: colours that colour-blind readers can tell apart, and shapes for print without colour."""
+"""Pictures in the house style: colours for colour-blind readers, and shapes for print without colour."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -69,7 +69,9 @@ def picture(folder: Path, name: str, size: tuple[float, float], **grid: Any) -> 
     import matplotlib
     from matplotlib.figure import Figure
 
-    with matplotlib.rc_context({**matplotlib.rcParamsDefault, **_STYLE}):
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(cast("Any", _STYLE))
         figure = Figure(figsize=size)
         axes = figure.subplots(squeeze=False, **grid)
         yield figure, axes

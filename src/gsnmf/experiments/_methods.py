@@ -11,10 +11,12 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from gsnmf.convex.solve import fast_gradient_selection
 from gsnmf.datasets.published import COLUMNS
 from gsnmf.datasets.synthetic import fully_random
 from gsnmf.factorize import select
-from gsnmf.nmf import hals, minimum_volume, truncated_svd
+from gsnmf.nmf import LowRankResult, hals, minimum_volume, truncated_svd
+from gsnmf.products import products
 from gsnmf.validation import Floats, Indices, Matrix
 from gsnmf.weights import fit_weights
 
@@ -80,13 +82,20 @@ def choose(matrix: Matrix, method: str, rank: int | tuple[int, int], effort: _Ef
     family, _, way = method.partition("-")
     number = rank if isinstance(rank, int) else sum(rank)
     if family in ("snpa", "xray", "fgnsr"):
-        none = np.empty(0, dtype=np.intp)
         pair = rank if isinstance(rank, tuple) else (number, number)
         n_columns, n_rows = {"both": pair, "columns": (number, 0), "rows": (0, number)}[way]
-        columns = select(matrix, n_columns, method=family).columns if n_columns else none
-        return columns, select(matrix.T, n_rows, method=family).columns if n_rows else none
+        return _separable(matrix, family, n_columns), _separable(matrix.T, family, n_rows)
     selection = select(matrix, rank if method in _GIVEN_PAIR else number, method=method, effort=effort)
     return selection.columns, selection.rows
+
+
+def _separable(matrix: Matrix, family: str, count: int) -> Indices:
+    """Columns by a method of separable NMF."""
+    if count == 0:
+        return np.empty(0, dtype=np.intp)
+    if family == "fgnsr":  # as GS-FGM on synthetic matrices: one lambda, the largest diagonal entries
+        return fast_gradient_selection(products(matrix), (count, 0), with_rows=False, method=family).columns
+    return select(matrix, count, method=family).columns
 
 
 def run_method(
@@ -122,6 +131,7 @@ def fitted(matrix: Matrix, columns: Indices, rows: Indices, seconds: float) -> O
 
 
 def _factorization(matrix: Matrix, method: str, rank: int, seed: int, begin: float) -> Outcome:
+    result: LowRankResult
     if method == "nmf":
         result = hals(matrix, rank, max_iterations=_ITERATIONS, random_state=seed)
     elif method == "minimum-volume":

@@ -34,11 +34,14 @@ class Store:
         Of the study; the table is ``name.csv``.
     columns : tuple of str
         Of the table.
+    text : tuple of str
+        Those of them that hold text; what looks like a number is one in the others.
     """
 
-    def __init__(self, folder: Path, name: str, columns: tuple[str, ...]) -> None:
+    def __init__(self, folder: Path, name: str, columns: tuple[str, ...], text: tuple[str, ...] = ()) -> None:
         self.path = folder / f"{name}.csv"
         self.columns = columns
+        self._text = frozenset(text)
         self._array_folder = folder / name
 
     def load(self) -> dict[str, list[Record]]:
@@ -47,7 +50,9 @@ class Store:
         sizes: dict[str, int] = {}
         for row in self._rows():
             number, size = (int(part) for part in row["part"].split("/"))
-            values = {column: _value(row[column]) for column in self.columns}
+            values: dict[str, Value] = {
+                column: row[column] if column in self._text else _value(row[column]) for column in self.columns
+            }
             found.setdefault(row["trial"], {})[number] = values
             sizes[row["trial"]] = size
         return {

@@ -127,6 +127,8 @@ class Study:
         Name of each figure or table on the command line, and what it is.
     columns : tuple of str
         Of the table of results.
+    text : tuple of str
+        Those of them that hold text; what looks like a number is one in the others.
     trials : callable
         Keys of the trials of given settings.
     measure : callable
@@ -140,6 +142,7 @@ class Study:
     name: str
     parts: Mapping[str, str]
     columns: tuple[str, ...]
+    text: tuple[str, ...]
     trials: Callable[[Settings], list[Key]]
     measure: Callable[[Key, Settings], Measurement]
     present: Callable[[str, Results], Section]

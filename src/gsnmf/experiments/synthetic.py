@@ -20,7 +20,7 @@ from gsnmf.experiments._claims import middle_claims, random_claims
 from gsnmf.experiments._curves import Curves
 from gsnmf.experiments._figures import draw_lines, line_style, picture
 from gsnmf.experiments._methods import FACTORIZATIONS, LABELS, OURS, REMARK, Outcome, run_method
-from gsnmf.experiments._study import Figure, Key, Measurement, Record, Results, Section, Settings, Study, Table
+from gsnmf.experiments._study import Figure, Key, Measurement, Record, Results, Section, Settings, Study, Table, Value
 from gsnmf.metrics import accuracy, distance_to_ground_truth, rescale_factors
 from gsnmf.validation import Floats
 
@@ -63,15 +63,20 @@ def _measure(kind: str, key: Key, settings: Settings) -> Measurement:
     level, number = int(key[0]), int(key[1])
     truth = matrix(kind, level, number)
     pair = truth.columns.size, truth.rows.size
-    records = []
+    records: list[Record] = []
     for method in (*SHOWN, *REMARK):
         outcome = run_method(truth.matrix, method, sum(pair) if method == "auto" else pair, effort="fast", seed=number)
-        record = {"level": level, "epsilon": float(EPSILONS[level]), "matrix": number, "method": method}
+        record: dict[str, Value] = {
+            "level": level,
+            "epsilon": float(EPSILONS[level]),
+            "matrix": number,
+            "method": method,
+        }
         records.append(record | _quality(truth, outcome, method))
     return Measurement(records)
 
 
-def _quality(truth: Planted, outcome: Outcome, method: str) -> dict[str, float | bool | None]:
+def _quality(truth: Planted, outcome: Outcome, method: str) -> dict[str, Value]:
     factors = outcome.W, outcome.H
     if method in FACTORIZATIONS:
         factors = rescale_factors(*factors, truth.W, truth.H)
@@ -187,6 +192,7 @@ def _study(kind: str, first_figure: int) -> Study:
         name=kind,
         parts=parts,
         columns=_COLUMNS,
+        text=("method",),
         trials=_trials,
         measure=partial(_measure, kind),
         present=partial(_present, kind, first_figure),

@@ -1,0 +1,157 @@
+"""Figures 7 to 14: the pixels and faces that GS-FGM chooses, and what it makes of sample images."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gsnmf.datasets.paper import PaperMatrix, paper_matrix
+from gsnmf.datasets.published import FACE_NAMES, published
+from gsnmf.experiments._figures import VERMILION, montage, picture, show_image, stretched
+from gsnmf.experiments._methods import LABELS, run_method
+from gsnmf.experiments._study import Figure, Key, Measurement, Results, Section, Settings, Study
+from gsnmf.experiments._tables import missing_text, table_missing
+from gsnmf.validation import Floats
+
+_QUICK = ("CBCL",)
+_COLUMNS = ("dataset", "method", "n_pixels", "n_faces", "quality")
+_METHODS = ("gs-fgm", "auto")
+_N_SAMPLES = 8
+_NEGATIVE = ("CBCL", "Frey")
+"""Large values are dark in these, as in the paper."""
+
+
+def _names(settings: Settings) -> tuple[str, ...]:
+    return _QUICK if settings.quick else FACE_NAMES
+
+
+def _trials(settings: Settings) -> list[Key]:
+    missing = table_missing(_names(settings), settings)
+    return [(name, method) for name in _names(settings) if name not in missing for method in _METHODS]
+
+
+def _measure(key: Key, settings: Settings) -> Measurement:
+    data, method = paper_matrix(str(key[0]), folder=settings.data), str(key[1])
+    outcome = run_method(data.matrix, method, data.rank)
+    r1 = outcome.columns.size
+    matrix = np.asarray(data.matrix)
+    samples = np.linspace(0, matrix.shape[1] - 1, _N_SAMPLES).round().astype(np.intp)
+    mean = matrix.mean(axis=1)
+    pixels = np.zeros(matrix.shape[0])
+    pixels[outcome.rows] = 1.0
+    arrays = {
+        "mean": _images(data, mean[:, np.newaxis]),
+        "pixels": _images(data, pixels[:, np.newaxis]),
+        "faces": _images(data, matrix[:, outcome.columns]),
+        "originals": _images(data, matrix[:, samples]),
+        "by_faces": _images(data, outcome.W[:, :r1] @ outcome.H[:r1][:, samples]),
+        "by_pixels": _images(data, outcome.W[:, r1:] @ outcome.H[r1:][:, samples]),
+    }
+    values = (data.name, method, outcome.rows.size, r1, 100 * (1 - outcome.relative_error))
+    return Measurement([dict(zip(_COLUMNS, values, strict=True))], arrays)
+
+
+def _images(data: PaperMatrix, columns: Floats) -> Floats:
+    """Columns of pixels as images: count x height x width."""
+    assert data.image_shape is not None
+    if columns.shape[1] == 0:
+        return np.zeros((0, *data.image_shape))
+    return np.stack([column.reshape(data.image_shape, order=data.image_order) for column in columns.T])
+
+
+def _present(part: str, results: Results) -> Section:
+    first = 7 if part == "face-selections" else 8
+    figures = []
+    for record in results.records:
+        name, method = str(record["dataset"]), str(record["method"])
+        arrays = dict(results.arrays((name, method)))
+        if name in _NEGATIVE:
+            arrays = {key: value if key == "pixels" else -value for key, value in arrays.items()}
+        stem = f"{part}-{name.lower()}-{method}"
+        size = int(record["n_pixels"] or 0), int(record["n_faces"] or 0)
+        number = first + 2 * FACE_NAMES.index(name)
+        which = f"Figure {number} ({name}, {LABELS[method]})" if method == "gs-fgm" else f"{name}, {LABELS[method]}"
+        quality = f"quality {float(record['quality'] or 0.0):.2f} %"
+        if part == "face-selections":
+            _draw_selection(stem, arrays, results)
+            caption = (
+                f"{which}: the {size[0]} chosen pixels on the mean face, and the {size[1]} chosen faces; {quality}."
+            )
+            if method == "gs-fgm":
+                pixels, faces = published(name).sizes["gs-fgm"]
+                caption += f" The paper has {pixels} pixels and {faces} faces."
+        else:
+            _draw_reconstruction(stem, arrays, name in _NEGATIVE, results)
+            caption = f"{which}: images, their parts by faces and by pixels, and the sum; {quality}."
+        figures.append(Figure(stem, caption, of_data=True))
+    what = "chosen pixels and faces" if part == "face-selections" else "images and their approximations"
+    return Section(
+        title=f"Figures {first}, {first + 2}, {first + 4}, {first + 6}: {what}",
+        text=missing_text(results.missing),
+        figures=sorted(figures, key=lambda figure: _order(figure.name)),
+    )
+
+
+def _order(stem: str) -> tuple[int, bool]:
+    name = next(name for name in FACE_NAMES if f"-{name.lower()}-" in stem)
+    return FACE_NAMES.index(name), stem.endswith("auto")
+
+
+def _draw_selection(stem: str, arrays: dict[str, Floats], results: Results) -> None:
+    faces = list(arrays["faces"])
+    n_columns = max(1, min(12, len(faces)))
+    height, width = arrays["mean"].shape[1:]
+    ratio = 1.0 + (n_columns * (width + 1)) / (max(1, -(-len(faces) // n_columns)) * (height + 1))
+    with picture(
+        results.out / "figures", stem, (7.0, 2.6), ncols=2, gridspec_kw={"width_ratios": [1, max(1.0, ratio)]}
+    ) as (_, grid):
+        show_image(grid[0, 0], stretched(arrays["mean"][0]), f"{int(arrays['pixels'].sum())} pixels")
+        rows, columns = np.nonzero(arrays["pixels"][0])
+        marker = min(40.0, 12000.0 / (height * width))
+        grid[0, 0].scatter(columns, rows, s=marker, marker="s", color=VERMILION, edgecolor="white", linewidth=0.4)
+        if faces:
+            show_image(grid[0, 1], montage(faces, n_columns), f"{len(faces)} faces", vmin=0, vmax=1)
+        else:
+            grid[0, 1].set_axis_off()
+            grid[0, 1].set_title("no faces", fontweight="normal")
+
+
+def _draw_reconstruction(stem: str, arrays: dict[str, Floats], negative: bool, results: Results) -> None:
+    parts = {
+        "images": arrays["originals"],
+        "by faces": arrays["by_faces"],
+        "by pixels": arrays["by_pixels"],
+        "sum": arrays["by_faces"] + arrays["by_pixels"],
+    }
+    count = len(arrays["originals"])
+    height, width = arrays["mean"].shape[1:]
+    with picture(
+        results.out / "figures", stem, (6.6, 6.6 * 4 * height / (count * width) + 0.2), nrows=4, ncols=count
+    ) as (
+        _,
+        grid,
+    ):
+        for row, (label, images) in zip(grid, parts.items(), strict=True):
+            for axes, image, original in zip(row, images, arrays["originals"], strict=True):
+                low, high = (original.min(), 0.0) if negative else (0.0, original.max())
+                axes.imshow(image, cmap="gray", vmin=low, vmax=high)
+                axes.set(xticks=[], yticks=[])
+                axes.grid(False)
+                axes.spines[:].set_visible(False)
+            row[0].set_ylabel(label)
+
+
+STUDIES = (
+    Study(
+        name="face-pictures",
+        parts={
+            "face-selections": "figures 7, 9, 11, 13: pixels and faces that are chosen",
+            "face-reconstructions": "figures 8, 10, 12, 14: faces and their approximations",
+        },
+        columns=_COLUMNS,
+        text=("dataset", "method"),
+        trials=_trials,
+        measure=_measure,
+        present=_present,
+        missing=lambda settings: table_missing(_names(settings), settings),
+    ),
+)

@@ -1,0 +1,162 @@
+"""Tables 3 and 4: quality and times on four collections of face images, pixels x faces, columns that sum to one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from gsnmf.datasets.published import COLUMNS, FACE_NAMES, SELECTING, published
+from gsnmf.experiments._methods import LABELS
+from gsnmf.experiments._study import Claim, Key, Results, Section, Settings, Study, Table
+from gsnmf.experiments._tables import (
+    METHODS,
+    RECORD,
+    TEXT,
+    Entry,
+    comparison_table,
+    complete_names,
+    entries,
+    measure_table,
+    missing_text,
+    quality_table,
+    table_missing,
+    table_trials,
+)
+
+_QUICK = ("CBCL", "ORL")
+_CLOSE = 0.5
+"""Percent within which two qualities are called very close."""
+_SIGNIFICANT = 2.0
+
+_Entries = Mapping[tuple[str, str], Entry]
+
+
+def _names(settings: Settings) -> tuple[str, ...]:
+    return _QUICK if settings.quick else FACE_NAMES
+
+
+def _trials(settings: Settings) -> list[Key]:
+    return table_trials(_names(settings), settings)
+
+
+def _present(part: str, results: Results) -> Section:
+    found = entries(results.records)
+    names = [name for name in FACE_NAMES if name in results.missing or any((name, m) in found for m in METHODS)]
+    if part == "face-times":
+        return Section(
+            title="Table 4: times on the facial image data sets",
+            text=missing_text(results.missing),
+            tables=[_time_table(names, found)],
+            claims=_time_claims(found),
+        )
+    caption = (
+        "Quality in percent, with (pixels, faces) where a method divides the rank itself; in brackets the difference "
+        "to the paper's figure, and for auto to the paper's best selection."
+    )
+    return Section(
+        title="Table 3: facial image data sets",
+        text=missing_text(results.missing),
+        tables=[quality_table(names, found, caption), comparison_table(names, found)],
+        claims=_claims(found),
+    )
+
+
+def _time_table(names: list[str], found: _Entries) -> Table:
+    rows = []
+    for name in names:
+        times = published(name).seconds
+        cells = [name]
+        for method in METHODS:
+            entry = found.get((name, method))
+            ours = f"{entry.seconds:.3f}" if entry else "missing"
+            cells.append(f"{ours} (paper {times[method]:g})" if method in times else ours)
+        rows.append(cells)
+    caption = (
+        "Seconds, one thread, while other trials ran on the other cores; GS-FGM with all ten values of lambda. The "
+        "paper's are for Matlab on a 2.2 GHz laptop processor, and whether they include all ten values is not said."
+    )
+    return Table(("data set", *(LABELS[method] for method in METHODS)), rows, caption)
+
+
+def _claims(found: _Entries) -> list[Claim]:
+    names = complete_names(FACE_NAMES, found, COLUMNS)
+    if not names:
+        return []
+    gains = {name: found[name, "gs-fgm"].quality - found[name, "gspa"].quality for name in names}
+    rows = {name: found[name, "spa-rows"].quality - found[name, "gs-fgm"].quality for name in names}
+    expected = {"CBCL": True, "ORL": True, "Frey": False, "Yale": False}
+    claims = [
+        Claim("GS-FGM outperforms GSPA on all data sets", min(gains.values()) > 0, _differences(gains)),
+        Claim(
+            "SPA-R is better than GS-FGM on CBCL and ORL, and worse on Frey and Yale",
+            all((margin > 0) == expected[name] for name, margin in rows.items()) if len(names) == 4 else None,
+            _differences(rows),
+        ),
+        _unconstrained(found, names),
+    ]
+    if "Yale" in names:
+        claims.insert(2, _yale(found))
+    if "Frey" in names:
+        claims.insert(2, _frey(rows["Frey"]))
+    return claims
+
+
+def _yale(found: _Entries) -> Claim:
+    margin = found["Yale", "gs-fgm"].quality - max(
+        found["Yale", method].quality for method in SELECTING if method != "gs-fgm"
+    )
+    statement = f"On Yale, GS-FGM is significantly better than all other selections (by {_SIGNIFICANT:g} points)"
+    return Claim(statement, margin > _SIGNIFICANT, f"{margin:+.2f}")
+
+
+def _frey(margin: float) -> Claim:
+    statement = f"On Frey, rows alone (SPA-R) are very close to GS-FGM (within {_CLOSE:g} points)"
+    return Claim(statement, abs(margin) <= _CLOSE, f"{margin:+.2f}")
+
+
+def _unconstrained(found: _Entries, names: list[str]) -> Claim:
+    margins = {
+        f"{name}, {LABELS[method]}": found[name, method].quality - max(found[name, m].quality for m in SELECTING)
+        for name in names
+        for method in ("nmf", "minimum-volume")
+    }
+    return Claim(
+        "NMF and MV-NMF have lower errors than the selections", min(margins.values()) > 0, _differences(margins)
+    )
+
+
+def _time_claims(found: _Entries) -> list[Claim]:
+    names = complete_names(FACE_NAMES, found, SELECTING)
+    if not names:
+        return []
+    slowest = all(
+        found[name, "gs-fgm"].seconds >= max(found[name, method].seconds for method in SELECTING) for name in names
+    )
+    seconds = {name: found[name, "gs-fgm"].seconds for name in names}
+    listed = ", ".join(f"{name} {value:.2f} s" for name, value in seconds.items())
+    longest = max(seconds, key=lambda name: seconds[name])
+    return [
+        Claim("GS-FGM is the slowest of the selections", slowest, listed),
+        Claim("GS-FGM takes longest on Yale", longest == "Yale" if len(names) == 4 else None, listed),
+    ]
+
+
+def _differences(values: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {value:+.2f}" for name, value in values.items())
+
+
+STUDIES = (
+    Study(
+        name="faces",
+        parts={
+            "faces": "table 3: quality on four facial image data sets",
+            "face-times": "table 4: times on the facial image data sets",
+        },
+        columns=RECORD,
+        text=TEXT,
+        trials=_trials,
+        measure=partial(measure_table, preselected=False),
+        present=_present,
+        missing=lambda settings: table_missing(_names(settings), settings),
+    ),
+)
