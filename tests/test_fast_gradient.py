@@ -77,6 +77,17 @@ def test_a_smaller_tolerance_takes_longer_and_is_closer(matrix):
     assert fine.objective < rough.objective
 
 
+def test_the_printed_rule_looks_at_the_objective_alone(matrix):
+    rough, fine = (run(matrix, 0.3, tolerance=tolerance, as_printed=True) for tolerance in (1e-1, 1e-3))
+    assert rough.converged
+    assert fine.converged
+    assert 2 <= rough.n_iterations < fine.n_iterations
+    best = run(matrix, 0.3, tolerance=1e-15, max_iterations=3000)
+    model = ConvexModel(products(matrix), 0.3, TRACE, True)
+    again = fast_gradient(model, best.columns, best.rows, best.X, best.Y, tolerance=1e-3, as_printed=True)
+    assert again.n_iterations == 2
+
+
 def test_sparse_is_dense(matrix):
     dense, sparse = run(matrix, 0.3, max_iterations=50), run(sp.csr_array(matrix), 0.3, max_iterations=50)
     assert_array_equal(sparse.columns, dense.columns)

@@ -7,10 +7,11 @@ weights. Without Y it is FGNSR (Gillis and Luce 2018), with half that L. It is t
 O(mn(m + n)) operations an iteration, for matrices up to about a thousand. `gsnmf.convex.working_set` solves the same
 problem faster and with a certificate.
 
-Departures: the stopping rule on the objective compares its mean change over ten iterations with its first change (as
-printed, without an absolute value, it would stop at the first decrease, and the objective oscillates with the
-momentum); lambda takes the square of the residual norm of the start, without which it would depend on the unit of M and
-end in the trivial solution; Omega caps only the diagonal at one.
+Departures: unless ``as_printed``, the stopping rule on the objective compares its mean change over ten iterations with
+its first change, for the objective oscillates with the momentum, and from a good start the printed rule, the change in
+one iteration relative to the objective, ends at once; the printed rule takes the absolute value of the change, without
+which it would stop at the first decrease; lambda takes the square of the residual norm of the start, without which it
+would depend on the unit of M and end in the trivial solution; Omega caps only the diagonal at one.
 
 References
 ----------
@@ -55,10 +56,12 @@ def fast_gradient(
     *,
     tolerance: float = 1e-4,
     max_iterations: int = 1000,
+    as_printed: bool = False,
 ) -> ConvexSolution:
     """Run the method from rows ``X`` (k x n) and columns ``Y`` (m x k') of the start.
 
-    Stops when the iterates, or the objective on average, change by less than ``tolerance`` of their first change.
+    Stops when the iterates, or the objective on average, change by less than ``tolerance`` of their first change; with
+    ``as_printed``, when the objective changes by less than ``tolerance`` of itself.
     """
     matrix = model.matrix
     m, n = matrix.shape
@@ -94,7 +97,7 @@ def fast_gradient(
         X_old, Y_old = X_new, Y_new
         if iteration == 1:
             first_change = change
-        elif change <= tolerance * first_change or _flat(objectives, tolerance):
+        elif change <= tolerance * first_change or _flat(objectives, tolerance, as_printed):
             stop_reason = "iterates settled"
             break
     return _solution(model, M, X_old, Y_old, iteration, stop_reason)
@@ -109,7 +112,9 @@ def _objective(model: ConvexModel, residual: _Array, X: _Array, Y: _Array) -> fl
     return 0.5 * float(np.vdot(residual, residual)) + model.strength * float(np.trace(X) + np.trace(Y))
 
 
-def _flat(objectives: list[float], tolerance: float) -> bool:
+def _flat(objectives: list[float], tolerance: float, as_printed: bool) -> bool:
+    if as_printed:
+        return abs(objectives[-1] - objectives[-2]) <= tolerance * objectives[-2]
     if len(objectives) <= _FLAT:
         return False
     mean_change = float(np.abs(np.diff(objectives[-1 - _FLAT :])).mean())

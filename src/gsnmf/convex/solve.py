@@ -194,7 +194,8 @@ def fast_gradient_selection(
     """GS-FGM, or FGNSR without rows, by the paper's protocol.
 
     With a pair (n_columns, n_rows): lambda~ = 0.25, tolerance 1e-4, largest diagonal entries (its synthetic
-    experiments). With one number: ten lambda~, tolerance 1e-2, order of importance (its real data).
+    experiments). With one number: ten lambda~, the printed stopping rule with tolerance 1e-2, order of importance (its
+    real data).
     """
     needed = memory_needed(matrix.shape, with_rows)
     if needed > 2 * DEFAULT_MEMORY:
@@ -208,8 +209,9 @@ def fast_gradient_selection(
 
     def solve(relative: float) -> ConvexSolution:
         model = ConvexModel(matrix, start.strength(relative, size), TRACE, with_rows)
+        tolerance = 1e-4 if given else 1e-2
         return fast_gradient(
-            model, start.columns, start.rows, start.X, start.Y, tolerance=1e-4 if given else 1e-2, max_iterations=1000
+            model, start.columns, start.rows, start.X, start.Y, tolerance=tolerance, as_printed=not given
         )
 
     def choose(solution: ConvexSolution) -> list[Selection]:

@@ -224,9 +224,7 @@ def _first(
     curves: Curves, means: dict[str, Floats], method: str, others: tuple[str, ...], epsilon: float = 0.483
 ) -> Claim:
     after = "all" if method == "gs-fgm" else "all but GS-FGM"
-    statement = (
-        f"{LABELS[method]} is closest to the ground truth of {after} (ε ≤ {epsilon})"
-    )
+    statement = f"{LABELS[method]} is closest to the ground truth of {after} (ε ≤ {epsilon})"
     chosen = curves.up_to(epsilon)
     if not chosen.any():
         return _too_few(statement)
