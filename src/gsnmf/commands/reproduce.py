@@ -24,6 +24,8 @@ from gsnmf.experiments._study import Section, Settings, Study
 
 _COLOURS = {"holds": "green", "does not hold": "red", "cannot be checked": "yellow"}
 _SECONDS_BETWEEN_LINES = 30.0
+_WIDTH = 160
+"""Of lines in a file."""
 
 
 def reproduce(
@@ -49,6 +51,8 @@ def reproduce(
     if replot and fresh:
         raise typer.BadParameter("--replot draws what --fresh discards; give one of them.")
     console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = _WIDTH
     with _progress(console) as report:
         sections = run(
             list(known) if "all" in names else names,
@@ -130,7 +134,9 @@ def _print_section(console: Console, section: Section) -> None:
     for table in section.tables:
         if table.long:
             continue
-        drawn = RichTable(*map(escape, table.header), caption=escape(table.caption), caption_justify="left")
+        drawn = RichTable(caption=escape(table.caption), caption_justify="left")
+        for title in table.header:
+            drawn.add_column(escape(title), overflow="fold")
         for row in table.rows:
             drawn.add_row(*map(escape, row))
         console.print(drawn)

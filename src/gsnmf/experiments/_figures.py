@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -92,11 +92,21 @@ def draw_lines(axes: Any, x: Floats, curves: dict[str, Floats]) -> None:
 
 
 def show_image(axes: Any, image: Floats, title: str = "", *, cmap: str = "gray", **limits: Any) -> None:
-    """An image without axes."""
+    """An image, grey or in colours, without axes."""
     axes.imshow(image, cmap=cmap, **limits)
     axes.set_axis_off()
     if title:
         axes.set_title(title, fontweight="normal", fontsize=8, loc="center")
+
+
+def mark_chosen(axes: Any, shape: tuple[int, ...], columns: Iterable[int], rows: Iterable[int]) -> None:
+    """Frames around columns (blue) and rows (orange) of a matrix that is shown as an image."""
+    from matplotlib.patches import Rectangle
+
+    m, n = shape
+    frames = [((j - 0.5, -0.5), 1, m, BLUE) for j in columns] + [((-0.5, i - 0.5), n, 1, VERMILION) for i in rows]
+    for corner, width, height, colour in frames:
+        axes.add_patch(Rectangle(corner, width, height, fill=False, edgecolor=colour, linewidth=2.5, clip_on=False))
 
 
 def montage(images: Sequence[Floats], n_columns: int, *, gap: int = 1) -> Floats:

@@ -46,6 +46,7 @@ def _present(part: str, results: Results) -> Section:
         axes.plot(n, columns["row_separable"], color=PURPLE, marker=">", linestyle="--", label="rows alone")
         axes.plot(n, columns["generalized"], color=BLUE, marker="o", label="columns and rows")
         axes.set(xlabel="rows and columns of the matrix", ylabel="smallest exact decomposition")
+        axes.set_ylim(bottom=0)
         axes.legend()
     constant = bool((columns["generalized"] == 6).all())
     everything = bool((columns["separable"] == n).all() and (columns["row_separable"] == n).all())

@@ -6,7 +6,7 @@ import numpy as np
 
 from gsnmf.datasets.paper import PaperMatrix, paper_matrix
 from gsnmf.datasets.published import FACE_NAMES, published
-from gsnmf.experiments._figures import VERMILION, montage, picture, show_image, stretched
+from gsnmf.experiments._figures import montage, picture, show_image, stretched
 from gsnmf.experiments._methods import LABELS, run_method
 from gsnmf.experiments._study import Figure, Key, Measurement, Results, Section, Settings, Study
 from gsnmf.experiments._tables import missing_text, table_missing
@@ -16,6 +16,9 @@ _QUICK = ("CBCL",)
 _COLUMNS = ("dataset", "method", "n_pixels", "n_faces", "quality")
 _METHODS = ("gs-fgm", "auto")
 _N_SAMPLES = 8
+_MAP_WIDTH, _SHEET_WIDTH = 1.6, 5.2
+"""Inches."""
+_MARK = (0.835, 0.369, 0.0)
 _NEGATIVE = ("CBCL", "Frey")
 """Large values are dark in these, as in the paper."""
 
@@ -98,21 +101,26 @@ def _order(stem: str) -> tuple[int, bool]:
 
 def _draw_selection(stem: str, arrays: dict[str, Floats], results: Results) -> None:
     faces = list(arrays["faces"])
-    n_columns = max(1, min(12, len(faces)))
     height, width = arrays["mean"].shape[1:]
-    ratio = 1.0 + (n_columns * (width + 1)) / (max(1, -(-len(faces) // n_columns)) * (height + 1))
-    with picture(
-        results.out / "figures", stem, (7.0, 2.6), ncols=2, gridspec_kw={"width_ratios": [1, max(1.0, ratio)]}
-    ) as (_, grid):
-        show_image(grid[0, 0], stretched(arrays["mean"][0]), f"{int(arrays['pixels'].sum())} pixels")
-        rows, columns = np.nonzero(arrays["pixels"][0])
-        marker = min(40.0, 12000.0 / (height * width))
-        grid[0, 0].scatter(columns, rows, s=marker, marker="s", color=VERMILION, edgecolor="white", linewidth=0.4)
+    n_columns = _sheet_columns(len(faces), height / width)
+    marked = np.repeat(stretched(arrays["mean"][0])[:, :, np.newaxis], 3, axis=2)
+    marked[arrays["pixels"][0] > 0] = _MARK
+    n_rows = -(-len(faces) // n_columns)
+    map_height, sheet_height = _MAP_WIDTH * height / width, _SHEET_WIDTH * n_rows * height / (n_columns * width)
+    size = (_MAP_WIDTH + _SHEET_WIDTH + 0.3, max(map_height, sheet_height) + 0.35)
+    ratios = {"width_ratios": [_MAP_WIDTH, _SHEET_WIDTH]}
+    with picture(results.out / "figures", stem, size, ncols=2, gridspec_kw=ratios) as (_, grid):
+        show_image(grid[0, 0], marked, f"{int(arrays['pixels'].sum())} pixels")
+        grid[0, 1].set_axis_off()
         if faces:
-            show_image(grid[0, 1], montage(faces, n_columns), f"{len(faces)} faces", vmin=0, vmax=1)
-        else:
-            grid[0, 1].set_axis_off()
-            grid[0, 1].set_title("no faces", fontweight="normal")
+            show_image(grid[0, 1], montage(faces, n_columns), vmin=0, vmax=1)
+        grid[0, 1].set_title(f"{len(faces) or 'no'} faces", fontweight="normal", fontsize=8, loc="center")
+
+
+def _sheet_columns(count: int, ratio: float) -> int:
+    """How many faces to put in a row, so that all together are about as high as the map of pixels."""
+    heights = {n: _SHEET_WIDTH * ratio * -(-count // n) / n for n in range(1, 15)}
+    return min(heights, key=lambda n: abs(heights[n] - 1.2 * _MAP_WIDTH * ratio))
 
 
 def _draw_reconstruction(stem: str, arrays: dict[str, Floats], negative: bool, results: Results) -> None:

@@ -8,7 +8,7 @@ from scipy.optimize import linprog
 from gsnmf.convex import is_separable
 from gsnmf.datasets import gspa_failure_example
 from gsnmf.datasets.ground_truth import Doubles
-from gsnmf.experiments._figures import BLUE, VERMILION, picture
+from gsnmf.experiments._figures import mark_chosen, picture
 from gsnmf.experiments._methods import run_method
 from gsnmf.experiments._study import Claim, Figure, Key, Measurement, Record, Results, Section, Settings, Study, Table
 from gsnmf.scaling import scale
@@ -85,6 +85,10 @@ def _from_one(indices: Indices) -> str:
     return "{" + ", ".join(str(i + 1) for i in sorted(indices.tolist())) + "}"
 
 
+def _to_zero(text: str) -> list[int]:
+    return [int(part) - 1 for part in text.strip("{}").split(",") if part.strip()]
+
+
 def _present(part: str, results: Results) -> Section:
     found = {str(r["what"]): r for r in results.records if r["what"] != "separable"}
     sizes = {(str(r["columns"]), str(r["rows"])): bool(r["value"]) for r in results.records if r["what"] == "separable"}
@@ -98,7 +102,7 @@ def _present(part: str, results: Results) -> Section:
     return Section(
         title="Example 1: where GSPA fails",
         text=["Columns and rows are counted from one, as in the paper, whose rows {5, 6} are a misprint for {4, 5}."],
-        figures=[Figure(part, "The scaled matrix, with the columns (blue) and rows (red) that are chosen.")],
+        figures=[Figure(part, "The scaled matrix, with the columns (blue) and rows (orange) that are chosen.")],
         tables=[
             Table(("method", "columns", "rows"), rows, "On the scaled matrix; GS-FGM and convex are given (2, 2).")
         ],
@@ -144,9 +148,7 @@ def _claims(
 
 
 def _draw(name: str, scaled: Doubles, found: dict[str, Record], results: Results) -> None:
-    from matplotlib.patches import Rectangle
-
-    shown = {"planted, and found by the convex model": found["planted"], "GSPA": found["gspa"]}
+    shown = {"planted; found by the convex model": found["planted"], "GSPA": found["gspa"]}
     with picture(results.out / "figures", name, (6.4, 3.2), ncols=2) as (_, grid):
         for axes, (title, record) in zip(grid[0], shown.items(), strict=True):
             axes.imshow(np.sqrt(scaled), cmap="Greys", vmax=2.6)
@@ -154,14 +156,11 @@ def _draw(name: str, scaled: Doubles, found: dict[str, Record], results: Results
             axes.set_xticklabels(range(1, 6))
             axes.set_yticklabels(range(1, 6))
             axes.grid(False)
+            axes.spines[:].set_visible(False)
             for (i, j), value in np.ndenumerate(scaled):
                 colour = "white" if value > 2 else "black"
                 axes.text(j, i, f"{value:.3g}", ha="center", va="center", fontsize=7, color=colour)
-            for text, vertical in ((str(record["columns"]), True), (str(record["rows"]), False)):
-                for number in (int(part) - 1 for part in text.strip("{}").split(",") if part.strip()):
-                    corner, size = ((number - 0.5, -0.5), (1, 5)) if vertical else ((-0.5, number - 0.5), (5, 1))
-                    colour = BLUE if vertical else VERMILION
-                    axes.add_patch(Rectangle(corner, *size, fill=False, edgecolor=colour, linewidth=2.5, clip_on=False))
+            mark_chosen(axes, scaled.shape, _to_zero(str(record["columns"])), _to_zero(str(record["rows"])))
 
 
 STUDIES = (

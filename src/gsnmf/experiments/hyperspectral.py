@@ -43,8 +43,7 @@ def _measure(key: Key, settings: Settings) -> Measurement:
     angles = spectral_angles(outcome.W, truth_W)
     materials, factors = linear_sum_assignment(angles)
     W, H = outcome.W[:, factors], outcome.H[factors]
-    total = H.sum(axis=0)
-    shares = H * _share_scale(H)[:, np.newaxis]
+    shares = H * _lengths(W, truth_W[:, materials])[:, np.newaxis] / _unit(np.asarray(data.matrix), truth_W, truth_H)
     names = [str(name).partition("-")[2] for name in data.extra["names"]]
     records: list[Record] = [
         {
@@ -60,15 +59,19 @@ def _measure(key: Key, settings: Settings) -> Measurement:
     ]
     return Measurement(
         records,
-        {"W": W, "shares": shares, "W_true": truth_W, "H_true": truth_H, "total": total, "bands": data.extra["bands"]},
+        {"W": W, "shares": shares, "W_true": truth_W, "H_true": truth_H, "bands": data.extra["bands"]},
     )
 
 
-def _share_scale(H: Floats) -> Floats:
-    """Factors of the rows of H, nonnegative, for which their sum is closest to one in all pixels."""
-    from scipy.optimize import nnls
+def _lengths(found: Floats, truth: Floats) -> Floats:
+    """How many times its true spectrum each spectrum is, in least squares."""
+    return np.asarray(np.sum(found * truth, axis=0) / np.sum(truth**2, axis=0))
 
-    return np.asarray(nnls(H.T, np.ones(H.shape[1]))[0])
+
+def _unit(matrix: Floats, truth_W: Floats, truth_H: Floats) -> float:
+    """The number by which the true factors have to be multiplied to give the matrix."""
+    product = truth_W @ truth_H
+    return float(np.vdot(product, matrix) / np.vdot(product, product))
 
 
 def _chosen(outcome: Outcome, factor: int, shape: tuple[int, int], bands: Floats) -> str:
@@ -103,12 +106,15 @@ def _present(part: str, results: Results) -> Section:
     header = ("method", *materials, "mean angle", "abundance error", "quality %", "seconds")
     caption = (
         "Spectral angle to the true spectrum in degrees, with the pixel or band that was chosen; root mean square "
-        "error of the abundances, scaled so that they add up to one as well as possible."
+        "error of the abundances, in the scale of the true spectra."
     )
     return Section(
         title=title,
         figures=[
-            Figure("hyperspectral-maps", "Abundance of each material: the ground truth, and four methods."),
+            Figure(
+                "hyperspectral-maps",
+                "Abundance of each material, 0 (dark) to 1: the truth, and what is found.",
+            ),
             Figure("hyperspectral-spectra", "Spectra found (colour) and true (black), each scaled to length one."),
         ],
         tables=[Table(header, table, caption)],

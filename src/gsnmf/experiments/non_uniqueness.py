@@ -13,7 +13,7 @@ import numpy as np
 
 from gsnmf.convex import is_separable, solve_exact
 from gsnmf.datasets.ground_truth import Doubles
-from gsnmf.experiments._figures import BLUE, VERMILION, picture
+from gsnmf.experiments._figures import picture
 from gsnmf.experiments._study import Claim, Figure, Key, Measurement, Record, Results, Section, Settings, Study, Table
 
 _SIZE = 10
@@ -79,17 +79,20 @@ def _present(part: str, results: Results) -> Section:
 
 
 def _draw(name: str, case: tuple[int, ...], M: Doubles, results: Results) -> None:
-    from matplotlib.patches import Rectangle
-
     with picture(results.out / "figures", name, (6.4, 3.0), ncols=2) as (_, grid):
         for axes, (n_columns, n_rows) in zip(grid[0], (case[:2], case[2:]), strict=True):
             axes.imshow(np.sqrt(M), cmap="Greys")
             axes.set(xticks=[], yticks=[], title=f"{n_columns} columns and {n_rows} rows")
             axes.grid(False)
+            axes.spines[:].set_visible(False)
             for j in range(n_columns):
-                axes.add_patch(Rectangle((j - 0.5, -0.5), 1, _SIZE, fill=False, edgecolor=BLUE, linewidth=2))
+                axes.add_patch(
+                    Rectangle((j - 0.5, -0.5), 1, _SIZE, fill=False, edgecolor=BLUE, linewidth=2, clip_on=False)
+                )
             for i in range(_SIZE - n_rows, _SIZE):
-                axes.add_patch(Rectangle((-0.5, i - 0.5), _SIZE, 1, fill=False, edgecolor=VERMILION, linewidth=2))
+                axes.add_patch(
+                    Rectangle((-0.5, i - 0.5), _SIZE, 1, fill=False, edgecolor=VERMILION, linewidth=2, clip_on=False)
+                )
 
 
 STUDIES = (
