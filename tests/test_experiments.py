@@ -202,6 +202,17 @@ def test_replot_without_results(tmp_path, capsys):
     assert "no results of compression" in capsys.readouterr().err
 
 
+def test_replot_of_everything_shows_what_is_there(middle):
+    out, _ = middle
+    arguments = ["reproduce", "all", "--replot", "--data", str(out), "--out", str(out)]
+    outcome = CliRunner().invoke(app, arguments)
+    assert outcome.exit_code == 0, outcome.output
+    text = (out / "index.md").read_text()
+    assert "## Figure 4" in text
+    assert "## Figure 1" not in text
+    assert "## Table 3" in text  # which says that its data is missing
+
+
 def test_theory_from_the_command_line(tmp_path):
     names = ["compression", "non-uniqueness", "gspa-failure"]
     arguments = ["reproduce", *names, "--quick", "--workers", "1", "--out", str(tmp_path)]
@@ -230,7 +241,7 @@ def test_missing_data_is_named_and_the_rest_runs(tmp_path, capsys):
     assert run(["reproduce", *names, "--quick", "--data", str(tmp_path), "--out", str(tmp_path / "out")]) == 0
     printed = " ".join(capsys.readouterr().out.split())
     for file in ("piano_mary.npz", "jasper.npz", "cbcl.npz", "orl.npz", "tr23.npz"):
-        assert f"The data file {file} is not in" in printed
+        assert f"The data file {file} is not at hand" in printed
     assert "75200 samples" in printed
     assert "cbcl.mit.edu" in printed
 
@@ -244,6 +255,7 @@ def test_load_says_what_is_missing(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"name must be one of NG10, .*swimmer; got 'moon'"):
         load("moon", folder=tmp_path)
     assert "la1.npz" in missing_data("la12", tmp_path)
+    assert "cbcl.npz is needed, and GSNMF_DATA names no folder. It should hold" in missing_data("CBCL")
     assert all(missing_data(name, tmp_path) for name in paper_matrix_names())
     assert all(file.contents and file.published for file in FILES.values())
 

@@ -130,7 +130,7 @@ def _progress(console: Console) -> Iterator[_Lines | _Bars]:
 def _print_section(console: Console, section: Section) -> None:
     console.print(f"\n[bold]{escape(section.title)}[/bold]")
     for paragraph in section.text:
-        console.print(escape(paragraph))
+        console.print(escape(paragraph.replace("**", "")))
     for table in section.tables:
         if table.long:
             continue

@@ -98,12 +98,14 @@ def data_file(folder: Path, name: str) -> Path:
     """The path of a file, or an error that says what it should hold and where to look for it."""
     path = folder / f"{name}.npz"
     if not path.is_file():
-        file = FILES[name]
-        raise FileNotFoundError(
-            f"The data file {path.name} is not in {folder}. It should hold {file.contents}; published: "
-            f"{file.published}."
-        )
+        raise FileNotFoundError(f"The data file {path.name} is not in {folder}. {describe(name)}")
     return path
+
+
+def describe(name: str) -> str:
+    """What a file should hold, and where such data is published."""
+    file = FILES[name]
+    return f"It should hold {file.contents}; published: {file.published}."
 
 
 def read_arrays(folder: Path, name: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ The files themselves are not part of the library. They are looked for in the fol
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sp
 
-from gsnmf.datasets.files import DATA_VARIABLE, data_file, data_folder, read_arrays
+from gsnmf.datasets.files import DATA_VARIABLE, data_file, data_folder, describe, read_arrays
 from gsnmf.datasets.published import DOCUMENT_NAMES, FACE_NAMES, published
 from gsnmf.validation import Floats, Matrix
 
@@ -130,13 +131,13 @@ def load(name: str, *, folder: str | Path | None = None) -> PaperMatrix:
 
 
 def missing_data(name: str, folder: str | Path | None = None) -> str:
-    """Why a data set cannot be read, in words; empty if its files are at hand."""
-    try:
-        path = data_folder(folder)
-        for file in _files(name):
-            data_file(path, file)
-    except FileNotFoundError as error:
-        return str(error)
+    """Why a data set cannot be read, in words that name no folder; empty if its files are at hand."""
+    chosen = folder or os.environ.get(DATA_VARIABLE)
+    for file in _files(name):
+        if not chosen:
+            return f"The data file {file}.npz is needed, and {DATA_VARIABLE} names no folder. {describe(file)}"
+        if not (Path(chosen) / f"{file}.npz").is_file():
+            return f"The data file {file}.npz is not at hand. {describe(file)}"
     return ""
 
 

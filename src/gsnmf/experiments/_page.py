@@ -48,10 +48,12 @@ def claims_table(claims: Sequence[Claim]) -> str:
 
 
 def environment_lines(runs: Sequence[Mapping[str, object]]) -> list[str]:
-    """What the runs used: each different environment once."""
-    facts = [{key: value for key, value in run.items() if key not in ("began", "load", "parts")} for run in runs]
-    distinct = [fact for number, fact in enumerate(facts) if fact not in facts[:number]]
-    return ["; ".join(f"{key}: {value}" for key, value in fact.items()) + "." for fact in distinct]
+    """What the runs used: each different environment once, behind the studies that were run in it."""
+    studies: dict[str, list[str]] = {}
+    for run in runs:
+        facts = "; ".join(f"{key}: {value}" for key, value in run.items() if key not in ("began", "load", "study"))
+        studies.setdefault(facts, []).append(str(run["study"]))
+    return [f"{', '.join(dict.fromkeys(names))}: {facts}." for facts, names in studies.items()]
 
 
 def verdicts(sections: Sequence[Section]) -> str:

@@ -14,7 +14,7 @@ from gsnmf.experiments._figures import need_matplotlib
 from gsnmf.experiments._page import environment_lines, page
 from gsnmf.experiments._runner import Report, run_trials
 from gsnmf.experiments._store import Store, add_environment, environments
-from gsnmf.experiments._study import Results, Section, Settings, Study
+from gsnmf.experiments._study import Record, Results, Section, Settings, Study
 
 SEED = "follows from the experiment, the noise level and the number of the matrix"
 
@@ -65,24 +65,25 @@ def reproduce(
         if study.name in wanted
         for section in present(study, [part for part in study.parts if part in names], out, settings)
     ]
+    if not sections:
+        raise FileNotFoundError(f"There are no results of {', '.join(wanted)} in {folder}; run without --replot first.")
     write_page(out / "index.md", sections, out, figures="figures")
     return sections
 
 
 def present(study: Study, parts: Sequence[str], out: Path, settings: Settings) -> list[Section]:
-    """The sections of a study, from all results that are in the output folder."""
+    """The sections of a study, from all results that are in the output folder; none if there are no results."""
     folder = out / "results"
     store = _store(study, folder)
-    records = [record for rows in store.load().values() for record in rows]
-    missing = study.missing(settings)
+    records, missing = _records(study, folder), study.missing(settings)
     if not records and not missing:
-        raise FileNotFoundError(f"There are no results of {study.name} in {folder}; run it without --replot first.")
-
-    def other(name: str) -> list[object]:
-        return [record for rows in _store(find_study(name), folder).load().values() for record in rows]
-
-    results = Results(records, store.arrays, missing, out, other)  # type: ignore[arg-type]
+        return []
+    results = Results(records, store.arrays, missing, out, lambda name: _records(find_study(name), folder))
     return [study.present(part, results) for part in parts]
+
+
+def _records(study: Study, folder: Path) -> list[Record]:
+    return [record for rows in _store(study, folder).load().values() for record in rows]
 
 
 def write_page(

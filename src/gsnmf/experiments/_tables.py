@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import cast
 
 import numpy as np
 
 from gsnmf.datasets.paper import PaperMatrix, missing_data, paper_matrix
-from gsnmf.datasets.published import COLUMNS, SELECTING, Published, published
+from gsnmf.datasets.published import COLUMNS, DOCUMENT_NAMES, SELECTING, Published, published
 from gsnmf.experiments._methods import LABELS, Outcome, choose, fitted, run_method, warm_up
-from gsnmf.experiments._study import Key, Measurement, Record, Settings, Table, Value
+from gsnmf.experiments._study import (
+    Claim,
+    Key,
+    Measurement,
+    Record,
+    Results,
+    Section,
+    Settings,
+    Study,
+    Table,
+    Value,
+)
 from gsnmf.products import products
 from gsnmf.selection.preselection import preselect
 from gsnmf.validation import Indices, Matrix
 
-RECORD = (
+_RECORD = (
     "dataset",
     "method",
     "rank",
@@ -30,9 +42,7 @@ RECORD = (
     "rows",
     "columns",
 )
-TEXT = ("dataset", "method", "rows", "columns")
-
-GROUPS = ("minimum-volume", "selection", "auto", "nmf", "svd")
+_GROUPS = ("minimum-volume", "selection", "auto", "nmf", "svd")
 """Trials of one matrix, the longest first: all selections of the paper together, for SPA* takes its sizes from
 GS-FGM.
 """
@@ -77,19 +87,42 @@ class Entry:
         return self.rows, self.columns
 
 
-def table_trials(names: Iterable[str], settings: Settings) -> list[Key]:
-    """A trial for every group of every matrix that is at hand, the longest first."""
-    present = [name for name in names if not missing_data(name, settings.data)]
-    return [(name, group) for group in GROUPS for name in present]
+def table_study(
+    name: str,
+    parts: dict[str, str],
+    names: tuple[str, ...],
+    quick: tuple[str, ...],
+    present: Callable[[str, Results], Section],
+    *,
+    preselected: bool,
+) -> Study:
+    """The study of a table: all groups of methods on these matrices, or on those of ``quick``."""
+    return Study(
+        name=name,
+        parts=parts,
+        columns=_RECORD,
+        text=("dataset", "method", "rows", "columns"),
+        trials=lambda settings: [
+            (name, group) for group in _GROUPS for name in at_hand(quick if settings.quick else names, settings)
+        ],
+        measure=partial(_measure, preselected=preselected),
+        present=present,
+        missing=lambda settings: not_at_hand(quick if settings.quick else names, settings),
+    )
 
 
-def table_missing(names: Iterable[str], settings: Settings) -> dict[str, str]:
-    """Matrices that are not at hand, and why."""
+def at_hand(names: Iterable[str], settings: Settings) -> list[str]:
+    """Matrices whose files can be read."""
+    return [name for name in names if not missing_data(name, settings.data)]
+
+
+def not_at_hand(names: Iterable[str], settings: Settings) -> dict[str, str]:
+    """Matrices whose files cannot be read, and why."""
     reasons = {name: missing_data(name, settings.data) for name in names}
     return {name: reason for name, reason in reasons.items() if reason}
 
 
-def measure_table(key: Key, settings: Settings, *, preselected: bool) -> Measurement:
+def _measure(key: Key, settings: Settings, *, preselected: bool) -> Measurement:
     """Run one group of methods on one matrix."""
     name, group = str(key[0]), str(key[1])
     data = paper_matrix(name, folder=settings.data)
@@ -184,11 +217,12 @@ def explain(entry: Entry) -> str:
         return "another weight of the volume and another local minimum"
     if entry.method not in SELECTING:
         return "not the same matrix"
+    among = ", among other candidates" if entry.dataset in DOCUMENT_NAMES else ""
     if entry.size != entry.paper_size:
-        return f"another selection: {_size(entry.size)} in place of {_size(entry.paper_size)}"
+        return f"another selection{among}: {_size(entry.size)} in place of {_size(entry.paper_size)}"
     if better and entry.difference <= _CLOSE:
         return "the same numbers of rows and columns; weights solved to a tolerance, or a slightly other choice"
-    return "the same numbers of rows and columns, another choice of them"
+    return f"the same numbers of rows and columns, another choice of them{among}"
 
 
 def quality_table(names: Sequence[str], found: Mapping[tuple[str, str], Entry], caption: str) -> Table:
@@ -230,6 +264,12 @@ def comparison_table(names: Sequence[str], found: Mapping[tuple[str, str], Entry
     return Table(header, rows, "Every figure next to the paper's", long=True)
 
 
+def shown_names(names: Sequence[str], found: Mapping[tuple[str, str], Entry], missing: Iterable[str]) -> list[str]:
+    """Data sets that a table has a line for: those with figures, and those that are missing."""
+    measured = {name for name, _ in found}
+    return [name for name in names if name in measured or name in missing]
+
+
 def complete_names(names: Sequence[str], found: Mapping[tuple[str, str], Entry], methods: Sequence[str]) -> list[str]:
     """Data sets for which there are figures of all these methods."""
     return [name for name in names if all((name, method) in found for method in methods)]
@@ -238,6 +278,26 @@ def complete_names(names: Sequence[str], found: Mapping[tuple[str, str], Entry],
 def missing_text(missing: Mapping[str, str]) -> list[str]:
     """One paragraph a data set that is not at hand."""
     return [f"**{name} is missing.** {reason}" for name, reason in missing.items()]
+
+
+def stand_in_text(names: Iterable[str]) -> list[str]:
+    """One paragraph a data set that is not quite the paper's."""
+    others = [name for name in names if name in _OTHER_MATRIX]
+    return [f"**{name} is not the paper's own matrix**: {_OTHER_MATRIX[name]}." for name in others]
+
+
+def lower_errors(found: Mapping[tuple[str, str], Entry], names: Sequence[str]) -> Claim:
+    """Whether NMF and minimum-volume NMF beat every selection on every matrix."""
+    margins = {
+        method: [found[name, method].quality - max(found[name, m].quality for m in SELECTING) for name in names]
+        for method in ("nmf", "minimum-volume")
+    }
+    numbers = ", ".join(
+        f"{LABELS[method]} {min(values):+.2f} to {max(values):+.2f} against the best selection"
+        for method, values in margins.items()
+    )
+    holds = all(min(values) > 0 for values in margins.values())
+    return Claim("NMF and MV-NMF have lower errors than the selections", holds, numbers)
 
 
 def _paper_size(line: Published, method: str) -> tuple[int, int] | None:

@@ -18,7 +18,7 @@ from gsnmf.datasets.paper import load, missing_data
 from gsnmf.experiments._figures import BLUE, GREY, ORANGE, PURPLE, VERMILION, picture
 from gsnmf.experiments._methods import LABELS, Outcome, run_method
 from gsnmf.experiments._study import Figure, Key, Measurement, Record, Results, Section, Settings, Study, Table
-from gsnmf.experiments._tables import missing_text
+from gsnmf.experiments._tables import missing_text, not_at_hand
 from gsnmf.validation import Floats
 
 _METHODS = ("auto", "gspa", "spa-columns", "spa-rows", "nmf", "minimum-volume")
@@ -212,6 +212,6 @@ STUDIES = (
         trials=_trials,
         measure=_measure,
         present=_present,
-        missing=lambda settings: {n: reason for n in ("piano",) if (reason := missing_data(n, settings.data))},
+        missing=lambda settings: not_at_hand(["piano"], settings),
     ),
 )

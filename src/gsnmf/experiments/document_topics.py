@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from gsnmf.datasets.paper import PaperMatrix, paper_matrix
 from gsnmf.experiments._methods import LABELS, choose, warm_up
 from gsnmf.experiments._study import Key, Measurement, Record, Results, Section, Settings, Study, Table
-from gsnmf.experiments._tables import choose_among_candidates, missing_text, table_missing
+from gsnmf.experiments._tables import at_hand, choose_among_candidates, missing_text, not_at_hand
 from gsnmf.validation import Indices
 
 _NAMES = ("TDT30", "NG10", "reviews", "tr41")
@@ -28,8 +28,7 @@ def _names(settings: Settings) -> tuple[str, ...]:
 
 
 def _trials(settings: Settings) -> list[Key]:
-    missing = table_missing(_names(settings), settings)
-    return [(name,) for name in _names(settings) if name not in missing]
+    return [(name,) for name in at_hand(_names(settings), settings)]
 
 
 def _measure(key: Key, settings: Settings) -> Measurement:
@@ -121,6 +120,6 @@ STUDIES = (
         trials=_trials,
         measure=_measure,
         present=_present,
-        missing=lambda settings: table_missing(_names(settings), settings),
+        missing=lambda settings: not_at_hand(_names(settings), settings),
     ),
 )

@@ -9,7 +9,7 @@ from gsnmf.datasets.published import FACE_NAMES, published
 from gsnmf.experiments._figures import montage, picture, show_image, stretched
 from gsnmf.experiments._methods import LABELS, run_method
 from gsnmf.experiments._study import Figure, Key, Measurement, Results, Section, Settings, Study
-from gsnmf.experiments._tables import missing_text, table_missing
+from gsnmf.experiments._tables import at_hand, missing_text, not_at_hand
 from gsnmf.validation import Floats
 
 _QUICK = ("CBCL",)
@@ -28,8 +28,7 @@ def _names(settings: Settings) -> tuple[str, ...]:
 
 
 def _trials(settings: Settings) -> list[Key]:
-    missing = table_missing(_names(settings), settings)
-    return [(name, method) for name in _names(settings) if name not in missing for method in _METHODS]
+    return [(name, method) for name in at_hand(_names(settings), settings) for method in _METHODS]
 
 
 def _measure(key: Key, settings: Settings) -> Measurement:
@@ -160,6 +159,6 @@ STUDIES = (
         trials=_trials,
         measure=_measure,
         present=_present,
-        missing=lambda settings: table_missing(_names(settings), settings),
+        missing=lambda settings: not_at_hand(_names(settings), settings),
     ),
 )

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 
 from gsnmf.datasets.published import COLUMNS, FACE_NAMES, SELECTING, published
 from gsnmf.experiments._methods import LABELS
-from gsnmf.experiments._study import Claim, Key, Results, Section, Settings, Study, Table
+from gsnmf.experiments._study import Claim, Results, Section, Table
 from gsnmf.experiments._tables import (
     METHODS,
-    RECORD,
-    TEXT,
     Entry,
     comparison_table,
     complete_names,
     entries,
-    measure_table,
+    lower_errors,
     missing_text,
     quality_table,
-    table_missing,
-    table_trials,
+    shown_names,
+    stand_in_text,
+    table_study,
 )
 
 _QUICK = ("CBCL", "ORL")
@@ -31,17 +29,9 @@ _SIGNIFICANT = 2.0
 _Entries = Mapping[tuple[str, str], Entry]
 
 
-def _names(settings: Settings) -> tuple[str, ...]:
-    return _QUICK if settings.quick else FACE_NAMES
-
-
-def _trials(settings: Settings) -> list[Key]:
-    return table_trials(_names(settings), settings)
-
-
 def _present(part: str, results: Results) -> Section:
     found = entries(results.records)
-    names = [name for name in FACE_NAMES if name in results.missing or any((name, m) in found for m in METHODS)]
+    names = shown_names(FACE_NAMES, found, results.missing)
     if part == "face-times":
         return Section(
             title="Table 4: times on the facial image data sets",
@@ -55,7 +45,7 @@ def _present(part: str, results: Results) -> Section:
     )
     return Section(
         title="Table 3: facial image data sets",
-        text=missing_text(results.missing),
+        text=[*stand_in_text(names), *missing_text(results.missing)],
         tables=[quality_table(names, found, caption), comparison_table(names, found)],
         claims=_claims(found),
     )
@@ -92,7 +82,7 @@ def _claims(found: _Entries) -> list[Claim]:
             all((margin > 0) == expected[name] for name, margin in rows.items()) if len(names) == 4 else None,
             _differences(rows),
         ),
-        _unconstrained(found, names),
+        lower_errors(found, names),
     ]
     if "Yale" in names:
         claims.insert(2, _yale(found))
@@ -112,17 +102,6 @@ def _yale(found: _Entries) -> Claim:
 def _frey(margin: float) -> Claim:
     statement = f"On Frey, rows alone (SPA-R) are very close to GS-FGM (within {_CLOSE:g} points)"
     return Claim(statement, abs(margin) <= _CLOSE, f"{margin:+.2f}")
-
-
-def _unconstrained(found: _Entries, names: list[str]) -> Claim:
-    margins = {
-        f"{name}, {LABELS[method]}": found[name, method].quality - max(found[name, m].quality for m in SELECTING)
-        for name in names
-        for method in ("nmf", "minimum-volume")
-    }
-    return Claim(
-        "NMF and MV-NMF have lower errors than the selections", min(margins.values()) > 0, _differences(margins)
-    )
 
 
 def _time_claims(found: _Entries) -> list[Claim]:
@@ -146,17 +125,15 @@ def _differences(values: Mapping[str, float]) -> str:
 
 
 STUDIES = (
-    Study(
-        name="faces",
-        parts={
+    table_study(
+        "faces",
+        {
             "faces": "table 3: quality on four facial image data sets",
             "face-times": "table 4: times on the facial image data sets",
         },
-        columns=RECORD,
-        text=TEXT,
-        trials=_trials,
-        measure=partial(measure_table, preselected=False),
-        present=_present,
-        missing=lambda settings: table_missing(_names(settings), settings),
+        FACE_NAMES,
+        _QUICK,
+        _present,
+        preselected=False,
     ),
 )

@@ -14,7 +14,7 @@ from gsnmf.datasets.paper import load, missing_data
 from gsnmf.experiments._figures import BLACK, BLUE, GREEN, GREY, ORANGE, VERMILION, picture, show_image
 from gsnmf.experiments._methods import LABELS, Outcome, run_method
 from gsnmf.experiments._study import Figure, Key, Measurement, Record, Results, Section, Settings, Study, Table
-from gsnmf.experiments._tables import missing_text
+from gsnmf.experiments._tables import missing_text, not_at_hand
 from gsnmf.validation import Floats
 
 _METHODS = ("auto", "gspa", "spa-columns", "spa-rows", "snpa-columns", "nmf", "minimum-volume")
@@ -162,6 +162,6 @@ STUDIES = (
         trials=_trials,
         measure=_measure,
         present=_present,
-        missing=lambda settings: {n: reason for n in ("jasper",) if (reason := missing_data(n, settings.data))},
+        missing=lambda settings: not_at_hand(["jasper"], settings),
     ),
 )

@@ -13,7 +13,7 @@ import numpy as np
 
 from gsnmf.convex import is_separable, solve_exact
 from gsnmf.datasets.ground_truth import Doubles
-from gsnmf.experiments._figures import picture
+from gsnmf.experiments._figures import mark_chosen, picture
 from gsnmf.experiments._study import Claim, Figure, Key, Measurement, Record, Results, Section, Settings, Study, Table
 
 _SIZE = 10
@@ -85,14 +85,7 @@ def _draw(name: str, case: tuple[int, ...], M: Doubles, results: Results) -> Non
             axes.set(xticks=[], yticks=[], title=f"{n_columns} columns and {n_rows} rows")
             axes.grid(False)
             axes.spines[:].set_visible(False)
-            for j in range(n_columns):
-                axes.add_patch(
-                    Rectangle((j - 0.5, -0.5), 1, _SIZE, fill=False, edgecolor=BLUE, linewidth=2, clip_on=False)
-                )
-            for i in range(_SIZE - n_rows, _SIZE):
-                axes.add_patch(
-                    Rectangle((-0.5, i - 0.5), _SIZE, 1, fill=False, edgecolor=VERMILION, linewidth=2, clip_on=False)
-                )
+            mark_chosen(axes, M.shape, range(n_columns), range(_SIZE - n_rows, _SIZE))
 
 
 STUDIES = (
