@@ -44,6 +44,14 @@ _QUANTITIES = {
     "error": "average relative approximation error",
     "distance": "average distance to the ground truth",
 }
+_NOTES = {
+    "accuracy": "GS-FGM, convex and SPA* are told how many columns and how many rows there are; GSPA and auto are not.",
+    "error": "Where the noise is strong, auto finds columns and rows that fit better than the planted ones.",
+    "distance": (
+        "NMF and MV-NMF have no scale of their own: each factor is first given the lengths of the true one that it "
+        "matches, which is kind to them. The paper does not say what it does."
+    ),
+}
 _ZOOM = {"random": ((9e-4, 0.56), (0.945, 1.004)), "middle": ((9e-4, 0.13), (0.945, 1.004))}
 
 
@@ -108,7 +116,7 @@ def _present(kind: str, first_figure: int, part: str, results: Results) -> Secti
         claims = middle_claims(quantity, curves, Curves.of(results.other("random")))
     return Section(
         title=f"Figure {number}: {what}",
-        text=[f"{curves.epsilons.size} noise levels, {matrices} matrices each."],
+        text=[f"{curves.epsilons.size} noise levels, {matrices} matrices each. {_NOTES[quantity]}"],
         tables=[_means_table(quantity, curves), *([_cost_table(results.records)] if quantity == "accuracy" else [])],
         figures=figures,
         claims=claims,
