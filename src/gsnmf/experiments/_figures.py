@@ -47,7 +47,7 @@ _LINES: dict[str, dict[str, Any]] = {
     "minimum-volume": {"color": GREY, "marker": "+", "linestyle": ":", "markersize": 6},
     "convex": {"color": SKY, "marker": "D", "linestyle": "--", "markersize": 3, "zorder": 6},
     "auto": {"color": BLACK, "marker": ".", "linestyle": "-.", "zorder": 7, "linewidth": 1.0},
-    "snpa": {"color": BLUE, "marker": "o"},
+    "snpa": {"color": BLUE, "marker": "o", "markersize": 7.5},
     "xray": {"color": ORANGE, "marker": "s"},
     "fgnsr": {"color": GREEN, "marker": "^"},
     "spa": {"color": BLACK, "marker": "x", "linewidth": 2.2},

@@ -118,8 +118,13 @@ def _draw_selection(stem: str, arrays: dict[str, Floats], results: Results) -> N
 
 def _sheet_columns(count: int, ratio: float) -> int:
     """How many faces to put in a row, so that all together are about as high as the map of pixels."""
-    heights = {n: _SHEET_WIDTH * ratio * -(-count // n) / n for n in range(1, 15)}
-    return min(heights, key=lambda n: abs(heights[n] - 1.2 * _MAP_WIDTH * ratio))
+
+    def fault(n: int) -> float:
+        height = _SHEET_WIDTH * ratio * -(-count // n) / n
+        empty = -count % n / n
+        return abs(height - 1.2 * _MAP_WIDTH * ratio) + 0.5 * empty
+
+    return min(range(1, 15), key=fault)
 
 
 def _draw_reconstruction(stem: str, arrays: dict[str, Floats], negative: bool, results: Results) -> None:

@@ -144,7 +144,7 @@ def _draw(kind: str, part: str, quantity: str, curves: Curves, results: Results)
 def _zoom(axes: Any, kind: str, epsilons: Floats, shown: dict[str, Floats]) -> None:
     """The paper's inset: which methods are exactly at 100 percent."""
     (left, right), (low, high) = _ZOOM[kind]
-    inset = axes.inset_axes((0.08, 0.08, 0.5, 0.34))
+    inset = axes.inset_axes((0.08, 0.08, 0.5, 0.28))
     draw_lines(inset, epsilons, {method: 100 * values for method, values in shown.items()})
     inset.set(xscale="log", xlim=(left, right), ylim=(100 * low, 100 * high))
     inset.tick_params(labelsize=7)
