@@ -122,7 +122,7 @@ def _sheet_columns(count: int, ratio: float) -> int:
     def fault(n: int) -> float:
         height = _SHEET_WIDTH * ratio * -(-count // n) / n
         empty = -count % n / n
-        return abs(height - 1.2 * _MAP_WIDTH * ratio) + 0.5 * empty
+        return abs(height - 1.2 * _MAP_WIDTH * ratio) + 2.0 * empty
 
     return min(range(1, 15), key=fault)
 
