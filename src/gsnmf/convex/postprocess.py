@@ -78,8 +78,8 @@ def _ties(chosen: Indices, indices: Indices, diagonal: Floats) -> list[tuple[int
 def by_importance(solution: ConvexSolution, matrix: Products, rank: int, method: str) -> Selection:
     """``rank`` columns and rows in order of importance, dividing the rank between them."""
     queues = {
-        "c": list(solution.columns[_importance(solution.X.T)]),
-        "r": list(solution.rows[_importance(solution.Y)]),
+        "c": list(solution.columns[_importance(solution.X.T, rank)]),
+        "r": list(solution.rows[_importance(solution.Y, rank)]),
     }
     columns_side, rows_side = ResidualSide(matrix, rank), ResidualSide(matrix.T, rank)
     sides = {"c": (columns_side, rows_side), "r": (rows_side, columns_side)}
@@ -144,8 +144,8 @@ def _largest(indices: Indices, diagonal: Floats, count: int) -> Indices:
     return indices[np.argsort(-diagonal, kind="stable")[:count]]
 
 
-def _importance(vectors: Floats) -> Indices:
-    """Order of the columns of ``vectors`` by SPA."""
+def _importance(vectors: Floats, rank: int) -> Indices:
+    """The first columns of ``vectors`` in the order of SPA: more than can be chosen, for some are explained already."""
     if vectors.shape[1] == 0:
         return np.empty(0, dtype=np.intp)
-    return successive_projection(products(vectors), vectors.shape[1], axis="columns").columns
+    return successive_projection(products(vectors), min(vectors.shape[1], 2 * rank + 10), axis="columns").columns

@@ -224,7 +224,8 @@ def _first(
     curves: Curves, means: dict[str, Floats], method: str, others: tuple[str, ...], epsilon: float = 0.483
 ) -> Claim:
     after = "all" if method == "gs-fgm" else "all but GS-FGM"
-    statement = f"{LABELS[method]} is closest to the ground truth of {after} (ε ≤ {epsilon})"
+    tie = f"alone or within {_percent(_TIE, 0)}"
+    statement = f"{LABELS[method]} is closest to the ground truth of {after}, {tie} (ε ≤ {epsilon})"
     chosen = curves.up_to(epsilon)
     if not chosen.any():
         return _too_few(statement)
