@@ -8,9 +8,12 @@ from gsnmf.datasets.closed_forms import (
 )
 from gsnmf.datasets.ground_truth import Planted
 from gsnmf.datasets.paper import load
+from gsnmf.datasets.readers import FileError, LabelledMatrix, read_matrix
 from gsnmf.datasets.synthetic import fully_random, middle_points, planted
 
 __all__ = [
+    "FileError",
+    "LabelledMatrix",
     "Planted",
     "fully_random",
     "gspa_failure_example",
@@ -18,6 +21,7 @@ __all__ = [
     "middle_points",
     "non_unique_example",
     "planted",
+    "read_matrix",
     "three_three_separable",
     "two_one_separable",
 ]

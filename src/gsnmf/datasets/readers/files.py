@@ -1,0 +1,84 @@
+"""Opening files: text in its encoding, compressed or not, and errors that name the file."""
+
+from __future__ import annotations
+
+import gzip
+import importlib
+import io
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, TextIO
+
+STANDARD_INPUT = Path("-")
+
+
+class FileError(ValueError):
+    """A file that cannot be read as what it should be; the message opens with its name."""
+
+
+@contextmanager
+def reading(path: Path, kind: str) -> Iterator[None]:
+    """Turn what a reader raises for a damaged file into one `FileError` that names file and format."""
+    try:
+        yield
+    except (FileError, ModuleNotFoundError, MemoryError):
+        raise
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno is not None:  # the system's word, not a reader's
+            raise
+        message = " ".join(str(error).split()) or type(error).__name__
+        raise FileError(f"{path}: cannot be read as {kind}: {message}") from error
+
+
+@contextmanager
+def open_bytes(path: Path) -> Iterator[BinaryIO]:
+    """The bytes of a file, unpacked if its name ends in ``.gz``, or of standard input."""
+    if path == STANDARD_INPUT:
+        yield sys.stdin.buffer
+    elif path.suffix == ".gz":
+        try:
+            with gzip.open(path) as stream:
+                yield stream  # type: ignore[misc]
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise FileError(f"{path}: cannot be unpacked: {error}") from error
+    else:
+        with path.open("rb") as stream:
+            yield stream
+
+
+@contextmanager
+def open_text(path: Path, encoding: str = "utf-8") -> Iterator[TextIO]:
+    """The text of a file or of standard input, without a byte-order mark, line ends as they are."""
+    if encoding.lower().replace("_", "-") == "utf-8":
+        encoding = "utf-8-sig"
+    with open_bytes(path) as stream:
+        text = io.TextIOWrapper(stream, encoding=encoding, newline="")
+        try:
+            yield text
+        except UnicodeDecodeError as error:
+            raise FileError(
+                f"{path}: is not text in {encoding.removesuffix('-sig')} (byte 0x{error.object[error.start]:02x}); "
+                "name its encoding, for example latin-1."
+            ) from error
+        finally:
+            text.detach()
+
+
+def read_lines(path: Path, encoding: str = "utf-8") -> tuple[str, ...]:
+    """The lines of a file, without their ends."""
+    with open_text(path, encoding) as text:
+        lines = text.read().replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return tuple(lines[:-1] if lines[-1] == "" else lines)
+
+
+def optional(module: str, extra: str) -> Any:
+    """Import a library that only some formats need, or say how to install it."""
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.split(".")[0] != module.split(".")[0]:
+            raise
+        raise ModuleNotFoundError(f"reading this needs {error.name}; {extra}", name=error.name) from None

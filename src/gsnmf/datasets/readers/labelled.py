@@ -1,0 +1,92 @@
+"""A matrix with what its rows and columns are called."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from gsnmf.validation import Matrix
+
+Axis = Literal["rows", "columns"]
+
+
+@dataclass(frozen=True)
+class LabelledMatrix:
+    """A matrix with the names of its rows and columns, as a file has them.
+
+    Attributes
+    ----------
+    matrix : ndarray, csr_array or csc_array, shape (m, n)
+        Finite and nonnegative.
+    row_names, column_names : tuples of str
+        One name each, or empty where there are none; a name may be empty too.
+    row_kind, column_kind : str
+        What a row and a column are: ``"document"`` and ``"word"``, for instance.
+    image_shape : pair of int, or None
+        Height and width, if one axis are the pixels of images, row by row.
+    pixels : {"columns", "rows"}
+        Which axis that is.
+    source : str
+        Where the matrix came from.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> data = LabelledMatrix(np.eye(2), row_names=("a", ""), image_shape=(1, 2))
+    >>> data.row_name(0), data.row_name(1), data.column_name(1)
+    ('a', 'row 1', '(0, 1)')
+    """
+
+    matrix: Matrix = field(repr=False)
+    row_names: tuple[str, ...] = field(default=(), repr=False)
+    column_names: tuple[str, ...] = field(default=(), repr=False)
+    row_kind: str = "row"
+    column_kind: str = "column"
+    image_shape: tuple[int, int] | None = None
+    pixels: Axis = "columns"
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        for axis, names, length in zip(
+            ("row", "column"), (self.row_names, self.column_names), self.matrix.shape, strict=True
+        ):
+            if names and len(names) != length:
+                raise ValueError(
+                    f"{axis}_names must have one name for each of the {length} {axis}s; got {len(names)} names."
+                )
+        if self.image_shape is not None:
+            height, width = self.image_shape
+            length = self.matrix.shape[1 if self.pixels == "columns" else 0]
+            if height * width != length:
+                raise ValueError(
+                    f"image_shape must have as many pixels as the matrix has {self.pixels}, {length}; "
+                    f"got {height} x {width}."
+                )
+
+    def row_name(self, index: int) -> str:
+        """The name of a row, or one made from its position."""
+        return self._name(index, self.row_names, self.row_kind, self.pixels == "rows")
+
+    def column_name(self, index: int) -> str:
+        """The name of a column, or one made from its position."""
+        return self._name(index, self.column_names, self.column_kind, self.pixels == "columns")
+
+    def with_image_shape(self, image_shape: tuple[int, int]) -> LabelledMatrix:
+        """The same with one axis as the pixels of images: the columns, or the rows if only they are as many."""
+        height, width = image_shape
+        m, n = self.matrix.shape
+        if height * width not in (m, n):
+            raise ValueError(
+                f"image_shape must have as many pixels as the matrix has rows, {m}, or columns, {n}; "
+                f"got {height} x {width}."
+            )
+        if height * width == n:
+            return replace(self, image_shape=image_shape, pixels="columns", row_kind="image", column_kind="pixel")
+        return replace(self, image_shape=image_shape, pixels="rows", row_kind="pixel", column_kind="image")
+
+    def _name(self, index: int, names: tuple[str, ...], kind: str, may_be_pixel: bool) -> str:
+        if names and names[index]:
+            return names[index]
+        if self.image_shape is not None and may_be_pixel:
+            return "({}, {})".format(*divmod(index, self.image_shape[1]))
+        return f"{kind} {index}"

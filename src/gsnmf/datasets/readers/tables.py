@@ -1,0 +1,133 @@
+"""Readers of tables: comma- or tab-separated text, Parquet, AnnData."""
+
+from __future__ import annotations
+
+import csv
+from array import array
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gsnmf.datasets.readers.files import FileError, open_text, optional, reading
+from gsnmf.datasets.readers.labelled import LabelledMatrix
+
+_DELIMITERS = ",;\t"
+
+
+def read_csv(path: Path, *, delimiter: str | None = None, header: bool | None = None, encoding: str) -> LabelledMatrix:
+    """A table as text: the first line and the first column are names if they are not numbers.
+
+    Parameters
+    ----------
+    path : Path
+        ``-`` for standard input.
+    delimiter : str, optional
+        Between cells; by default the one of comma, semicolon and tab that the first line has most of. With a semicolon
+        a number may have a decimal comma.
+    header : bool, optional
+        Whether the first line names the columns; by default if any of its cells but the first is not a number, or the
+        first is empty.
+    encoding : str
+    """
+    with reading(path, "a table"), open_text(path, encoding) as text:
+        first = next((line for line in text if line.strip()), "")
+        delimiter = delimiter or max(_DELIMITERS, key=first.count)
+        lines = csv.reader(chain([first], text), delimiter=delimiter)
+        beginning = [cells for cells in islice(lines, 2) if cells]
+        return _parse(path, beginning, (cells for cells in lines if cells), delimiter == ";", header)
+
+
+def read_parquet(path: Path) -> LabelledMatrix:
+    """A Parquet file: numbers, and at most one column of names."""
+    parquet = optional("pyarrow.parquet", 'pip install "gsnmf[files]"')
+    with reading(path, "a Parquet file"):
+        table = parquet.read_table(path)
+        index = (table.schema.pandas_metadata or {}).get("index_columns", [])
+        named = [name for name in table.column_names if name in index or not _is_number(table.schema.field(name).type)]
+        if len(named) > 1:
+            raise FileError(f"{path}: at most one column may hold names; got {', '.join(named)}.")
+        numbers = [name for name in table.column_names if name not in named]
+        if not numbers:
+            raise FileError(f"{path}: has no column of numbers.")
+        values = np.column_stack([table.column(name).to_numpy().astype(np.float64) for name in numbers])
+        row_names = (
+            tuple("" if name is None else str(name) for name in table.column(named[0]).to_pylist()) if named else ()
+        )
+    return LabelledMatrix(values, row_names, tuple(numbers))
+
+
+def read_h5ad(path: Path, key: str | None = None) -> LabelledMatrix:
+    """An AnnData file: its main matrix, or the layer that ``key`` names, as cells x genes."""
+    anndata = optional("anndata", "pip install anndata")
+    with reading(path, "an AnnData file"):
+        data = anndata.read_h5ad(path)
+        if key is not None and key not in data.layers:
+            raise FileError(f"{path}: has no layer {key!r}; got {', '.join(data.layers) or 'none'}.")
+        values = data.X if key is None else data.layers[key]
+        names = tuple(map(str, data.obs_names)), tuple(map(str, data.var_names))
+    return LabelledMatrix(values, *names)
+
+
+def _parse(
+    path: Path, beginning: list[list[str]], rest: Iterator[list[str]], decimal_comma: bool, header: bool | None
+) -> LabelledMatrix:
+    if not beginning:
+        raise FileError(f"{path}: is empty.")
+    has_header = _is_header(beginning[0], decimal_comma) if header is None else header
+    names = beginning.pop(0) if has_header else []
+    lines = chain(beginning, rest)
+    first = next(lines, None)
+    if first is None:
+        raise FileError(f"{path}: has a header and no rows.")
+    named = _has_row_names(names, first, decimal_comma)
+    values, row_names = array("d"), []
+    for number, cells in enumerate(chain([first], lines)):
+        if len(cells) != len(first):
+            raise FileError(f"{path}: row {number} must have {len(first)} cells like the first; got {len(cells)}.")
+        if named:
+            row_names.append(cells[0])
+        _extend(values, cells[named:], path, number, decimal_comma)
+    n = len(first) - named
+    if names and len(names) not in (n, n + named):
+        raise FileError(f"{path}: the header must have {len(first)} cells like the rows; got {len(names)}.")
+    matrix = np.frombuffer(values, dtype=np.float64).reshape(-1, n) if n else np.empty((len(row_names), 0))
+    return LabelledMatrix(matrix, tuple(row_names), tuple(names[len(names) - n :]))
+
+
+def _has_row_names(names: Sequence[str], first: Sequence[str], decimal_comma: bool) -> bool:
+    """Whether rows open with a name: it is no number, or the header has no name for that column."""
+    unnamed_corner = bool(names) and (names[0].strip() == "" or len(names) == len(first) - 1)
+    return unnamed_corner or not _is_number_text(first[0], decimal_comma)
+
+
+def _extend(values: array[float], cells: Sequence[str], path: Path, row: int, decimal_comma: bool) -> None:
+    try:
+        values.extend([_number(cell, decimal_comma) for cell in cells])
+    except ValueError:
+        column = next(j for j, cell in enumerate(cells) if not _is_number_text(cell, decimal_comma))
+        what = f"got {cells[column]!r}" if cells[column].strip() else "the cell is empty"
+        raise FileError(f"{path}: cells must be numbers; {what} at row {row}, column {column}.") from None
+
+
+def _is_header(cells: Sequence[str], decimal_comma: bool) -> bool:
+    return cells[0].strip() == "" or any(not _is_number_text(cell, decimal_comma) for cell in cells[1:] or cells)
+
+
+def _number(cell: str, decimal_comma: bool) -> float:
+    return float(cell.replace(",", ".") if decimal_comma else cell)
+
+
+def _is_number_text(cell: str, decimal_comma: bool) -> bool:
+    try:
+        _number(cell, decimal_comma)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_number(kind: Any) -> bool:
+    types = optional("pyarrow.types", 'pip install "gsnmf[files]"')
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind))
