@@ -266,7 +266,7 @@ class TestTables:
     def test_h5ad(self, tmp_path):
         anndata = pytest.importorskip("anndata")
         data = anndata.AnnData(sp.csr_matrix(MATRIX), layers={"double": 2 * MATRIX})
-        data.obs_names, data.var_names = ["a", "b", "c", "d"], ["x", "y", "z"]
+        data.obs_names, data.var_names = (np.array(list(names), dtype=object) for names in ("abcd", "xyz"))
         data.write_h5ad(tmp_path / "m.h5ad")
         read = read_matrix(tmp_path / "m.h5ad")
         np.testing.assert_array_equal(dense(read), MATRIX)

@@ -7,6 +7,7 @@ from gsnmf.estimator import GSNMF
 from gsnmf.factorize import factorize, select
 from gsnmf.methods import Method, methods
 from gsnmf.results import Factorization, Selection, Weights
+from gsnmf.saving import load, save
 from gsnmf.scaling import Scaling, scale
 from gsnmf.selection.ranks import RankPath, rank_path
 from gsnmf.weights import fit_weights
@@ -29,10 +30,12 @@ __all__ = [
     "datasets",
     "factorize",
     "fit_weights",
+    "load",
     "methods",
     "metrics",
     "nmf",
     "rank_path",
+    "save",
     "scale",
     "select",
 ]

@@ -101,6 +101,19 @@ class Products(ABC):
     def residual(self, W: Floats, H: Floats) -> Residual:
         """E = M - W H, explicit where M is dense and implicit where it is sparse."""
 
+    def block_residuals(self, W: Floats, H: Floats, row_blocks: Indices, column_blocks: Indices) -> NDArray[np.float64]:
+        """||M - W H||_F^2 within every block of rows and columns, which sum to `squared_residual`.
+
+        ``row_blocks`` and ``column_blocks`` say for each row and column in which block it is, from 0 on.
+        """
+        of_rows, of_columns = membership(row_blocks), membership(column_blocks)
+        total = np.zeros((of_rows.shape[1], of_columns.shape[1]))
+        for rows in self._row_blocks():
+            part = np.arange(*rows.indices(self.shape[0]))
+            squares = np.square(self.T.columns(part).T - W[part] @ H, dtype=np.float64)
+            total += of_rows[part].T @ (squares @ of_columns)
+        return total
+
     def column(self, index: int) -> Floats:
         """One column as a dense vector."""
         return self.columns(np.array([index]))[:, 0]
@@ -286,6 +299,24 @@ class SparseProducts(Products):
         blocks = (sp.csr_array(W[rows]) @ right - self._by_rows[rows] for rows in self._row_blocks())
         return sum(float(np.vdot(block.data, block.data)) for block in blocks)
 
+    def block_residuals(self, W: Floats, H: Floats, row_blocks: Indices, column_blocks: Indices) -> NDArray[np.float64]:
+        """As in `Products`, by the Gram products of each block: the zeros of M cost nothing."""
+        of_rows, of_columns = membership(row_blocks), membership(column_blocks)
+        entries = self._by_rows.tocoo()
+        squares, inner = np.empty(entries.nnz), np.empty(entries.nnz)
+        step = max(1, BLOCK_BYTES // (16 * max(1, W.shape[1])))
+        for start in range(0, entries.nnz, step):
+            part = slice(start, start + step)
+            values = entries.data[part].astype(np.float64)
+            squares[part] = values**2
+            inner[part] = values * np.einsum("ik,ki->i", W[entries.row[part]], H[:, entries.col[part]])
+        pattern = self._by_rows
+        known = sp.csr_array((squares - 2.0 * inner, pattern.indices, pattern.indptr), shape=self.shape)
+        return np.asarray(
+            (of_rows.T @ known @ of_columns).toarray()
+            + _block_grams(W, row_blocks) @ _block_grams(H.T, column_blocks).T
+        )
+
     def residual(self, W: Floats, H: Floats) -> SparseResidual:  # noqa: D102
         return SparseResidual(self, W, H)
 
@@ -328,6 +359,22 @@ class SparseResidual(Residual):
     @cached_property
     def inner(self) -> float:  # noqa: D102
         return self.matrix.squared_norm - self.matrix.inner(self.W, self.H)
+
+
+def membership(blocks: Indices) -> sp.csr_array:
+    """Sparse array of ones, one a row, in the column that ``blocks`` says."""
+    length = blocks.size
+    return sp.csr_array(
+        (np.ones(length), blocks, np.arange(length + 1)), shape=(length, int(blocks.max(initial=-1)) + 1)
+    )
+
+
+def _block_grams(factor: Floats, blocks: Indices) -> NDArray[np.float64]:
+    """Gram matrix of the rows of a factor in each block, flattened, one block a row."""
+    order = np.argsort(blocks, kind="stable")
+    ends = np.cumsum(np.bincount(blocks))
+    parts = np.split(factor[order].astype(np.float64), ends[:-1])
+    return np.array([(part.T @ part).ravel() for part in parts])
 
 
 def _unit(matrix: Matrix) -> int:

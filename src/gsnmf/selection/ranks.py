@@ -32,6 +32,18 @@ class RankPath:
     rows: Indices
     n_columns: Indices
 
+    @classmethod
+    def of_fits(cls, fits: list[Fit], squared_norm: float) -> RankPath:
+        """The path of nested fits of 1, 2, ... indices of a matrix with that norm."""
+        none = np.empty(0, dtype=np.intp)
+        squared = np.array([squared_norm, *(fit.squared_error for fit in fits)])
+        return cls(
+            errors=np.sqrt(squared / squared_norm) if squared_norm > 0 else np.zeros(1),
+            columns=fits[-1].columns if fits else none,
+            rows=fits[-1].rows if fits else none,
+            n_columns=np.array([0, *(fit.columns.size for fit in fits)], dtype=np.intp),
+        )
+
     def selection(self, rank: int) -> tuple[Indices, Indices]:
         """Columns and rows of the first ``rank`` indices."""
         limit = self.errors.size - 1
@@ -85,11 +97,4 @@ def rank_path(matrix: Any, max_rank: int, *, target_error: float | None = None) 
         fits.append(fit)
         if fit.squared_error <= goal**2 * scale:
             break
-    last = fits[-1] if fits else candidate_pool(checked, 1).empty()
-    squared = np.array([scale, *(fit.squared_error for fit in fits)])
-    return RankPath(
-        errors=np.sqrt(squared / scale) if scale > 0 else np.zeros(1),
-        columns=last.columns,
-        rows=last.rows,
-        n_columns=np.array([0, *(fit.columns.size for fit in fits)], dtype=np.intp),
-    )
+    return RankPath.of_fits(fits, scale)
