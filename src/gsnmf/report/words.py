@@ -1,0 +1,55 @@
+"""Numbers and names as a reader wants to see them."""
+
+from __future__ import annotations
+
+import math
+import re
+
+MAX_NAME = 160
+"""Characters of a name that are shown."""
+
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+
+
+def percent(share: float) -> str:
+    """A share in percent, with one decimal, or as many as tell it from 0 and from 100.
+
+    Examples
+    --------
+    >>> percent(0.1964), percent(0.99996), percent(1.0), percent(0.00012), percent(0.0)
+    ('19.6 %', '99.996 %', '100 %', '0.012 %', '0 %')
+    """
+    if not math.isfinite(share):
+        return "∞" if share > 0 else "–"
+    rest = min(abs(share), abs(1.0 - share))
+    if rest < 1e-12:
+        return f"{100 * round(share):d} %"
+    decimals = 1 if rest >= 0.001 else min(8, math.ceil(-math.log10(rest)) - 1)
+    return f"{100 * share:.{decimals}f} %"
+
+
+def counted(number: int, kind: str) -> str:
+    """A number of things: ``"1 word"``, ``"2 words"``, ``"1 218 words"``."""
+    return f"{grouped(number)} {kind if number == 1 else kind + 's'}"
+
+
+def grouped(number: int) -> str:
+    """An integer with thin spaces between its thousands, from 10 000 on."""
+    return f"{number:,}".replace(",", "\u2009") if abs(number) >= 10_000 else str(number)
+
+
+def listed(items: list[str]) -> str:
+    """Items in a sentence: ``"a, b and c"``."""
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}" if items else ""
+
+
+def shown(name: str) -> str:
+    """A name as it can be shown: of bearable length, and what has no character is a mark.
+
+    Examples
+    --------
+    >>> shown("a\\x00b")
+    'a\ufffdb'
+    """
+    clean = _UNPRINTABLE.sub("\ufffd", name)
+    return clean if len(clean) <= MAX_NAME else clean[: MAX_NAME - 1] + "…"
