@@ -13,7 +13,7 @@ export OMP_WAIT_POLICY ?= PASSIVE
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make demo    factorize Python's documentation and scikit-learn's digits; report/demo.html"
+	@echo "make demo    factorize Python's documentation and scikit-learn's digits; reports in report/"
 	@echo "make test    run the tests"
 	@echo "make lint    check style and format"
 	@echo "make types   check types"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-_EXTRA = ("typer", "rich")
+_EXTRA = ("typer", "rich", "jinja2")
 
 
 def main() -> None:

@@ -9,14 +9,14 @@ from typing import Annotated
 import typer
 
 from gsnmf import __version__
-from gsnmf.commands import bench, demo, methods, reproduce
+from gsnmf.commands import bench, demo, factorize, methods, reproduce
 
 app = typer.Typer(
     name="gsnmf",
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+app.command(help=factorize.HELP, epilog=factorize.EPILOG)(factorize.factorize)
 for command in (demo.demo, methods.methods, bench.bench, reproduce.reproduce):
     app.command()(command)
 

@@ -8,57 +8,38 @@ from typing import Annotated
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
-from gsnmf.demo import Demo, Example, pixel_map
+from gsnmf.commands.progress import stages
+from gsnmf.commands.tables import print_factors, print_qualities
+from gsnmf.demo import Example, pixel_map
 from gsnmf.demo import run as run_demo
-from gsnmf.report.demo import write_demo
+from gsnmf.report.page import write_report
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Directory of the report.")] = Path("report"),
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print only where the report is.")] = False,
+    out: Annotated[Path, typer.Option(help="Folder of the reports.")] = Path("report"),
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only where the reports are.")] = False,
 ) -> None:
-    """Factorize Python's documentation and scikit-learn's digits, and write a report."""
+    """Factorize Python's documentation and scikit-learn's digits, and write a report on each."""
     out.mkdir(parents=True, exist_ok=True)
-    result = run_demo()
-    path = write_demo(result, out)
-    if quiet:
-        typer.echo(path)
+    with stages(quiet) as stage:
+        examples = run_demo(stage)
+    paths = [out / f"{example.name}.html" for example in examples]
+    for example, path in zip(examples, paths, strict=True):
+        write_report(example.findings, path)
+    if not quiet:
+        for example in examples:
+            _print_example(example)
+    for path in paths:
+        typer.echo(path if quiet else f"Report: {path}")
+
+
+def _print_example(example: Example) -> None:
+    console, findings = Console(highlight=False), example.findings
+    console.print(f"\n[bold]{escape(findings.title)}[/bold]\n{escape(findings.sentence)}.")
+    if findings.images is None:
+        print_factors(console, findings)
     else:
-        _print_demo(result)
-        typer.echo(f"Report: {path}")
-
-
-def _print_demo(result: Demo) -> None:
-    console = Console(highlight=False)
-    _print_heading(console, result.documents)
-    factors = Table("chosen", "name", "strongest words", "strongest documents")
-    for factor in result.documents.factors:
-        cells = (factor.kind, factor.name, ", ".join(factor.columns), ", ".join(factor.rows))
-        factors.add_row(*map(escape, cells))
-    console.print(factors)
-    _print_comparison(console, result.documents, "words", "documents")
-
-    _print_heading(console, result.digits)
-    chosen = result.digits.result
-    shown = ", ".join(str(result.digit_labels[i]) for i in chosen.rows)
-    console.print(f"Chosen pixels:\n{pixel_map(chosen.columns)}\nChosen images show: {shown or 'none chosen'}")
-    _print_comparison(console, result.digits, "pixels", "images")
-
-
-def _print_heading(console: Console, example: Example) -> None:
-    console.print(f"\n[bold]{escape(example.title)}[/bold]\n{escape(example.about)}")
-
-
-def _print_comparison(console: Console, example: Example, columns: str, rows: str) -> None:
-    table = Table("method", columns, rows, "quality", "note")
-    for trial in example.trials:
-        counts = (str(trial.n_columns), str(trial.n_rows))
-        table.add_row(escape(trial.method), *counts, _percent(trial.quality), escape(trial.note))
-    table.add_row("truncated SVD", "", "", _percent(example.svd_quality), "")
-    console.print(table)
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
+        shown = ", ".join(name for name, _ in findings.images.chosen)
+        console.print(f"Chosen pixels:\n{pixel_map(example.result.columns)}\nChosen images: {escape(shown or 'none')}")
+    print_qualities(console, findings)

@@ -113,7 +113,9 @@ def _steps(low: float, high: float) -> list[float]:
 
 
 def _whole_steps(high: int) -> list[int]:
-    step = max(1, math.ceil(_steps(0.0, float(high))[1])) if high > 8 else 1
+    """Whole numbers from 0 to at most ``high``, about eight of them."""
+    unit = 10 ** max(0, math.floor(math.log10(max(1, high / 8))))
+    step = next(unit * factor for factor in (1, 2, 5, 10) if unit * factor >= high / 8)
     return list(range(0, high + 1, step))
 
 

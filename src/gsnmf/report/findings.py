@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 
 from gsnmf.comparison import Comparison, compare
-from gsnmf.datasets.readers import LabelledMatrix
+from gsnmf.datasets.readers.labelled import Axis, LabelledMatrix
 from gsnmf.explanation import Explanation, Factor, Residuals
 from gsnmf.report.certificates import Certificate, certificates
 from gsnmf.report.charts import Histogram, LineChart, histogram, rank_chart
-from gsnmf.report.images import ImageFindings, factor_picture, image_findings
+from gsnmf.report.images import ImageFindings, factor_picture, image_findings, member_pictures
 from gsnmf.report.pictures import ink_picture
 from gsnmf.report.words import counted, listed, percent, shown
 from gsnmf.results import Factorization
+from gsnmf.validation import Floats, Indices
 from gsnmf.weights import DEFAULT_TOLERANCE
 
 MAX_ROWS = 500
@@ -42,6 +43,7 @@ class Member:
 
     name: str
     strength: float
+    picture: str = ""
 
 
 @dataclass(frozen=True)
@@ -170,7 +172,10 @@ def gather(
         bars=_bars(result, comparison, others),
         certificates=certificates(result, comparison, tolerance),
         factors=factors,
-        tables=tuple(_table(explanation.residuals(axis), named, axis, factors) for axis in ("rows", "columns")),
+        tables=(
+            _table(explanation.residuals("rows"), named, "rows", factors),
+            _table(explanation.residuals("columns"), named, "columns", factors),
+        ),
         steps=steps,
         chart=_chart(steps, comparison),
         matrix_picture=ink_picture(matrix_picture, _INK, top),
@@ -245,18 +250,24 @@ def _view(number: int, factor: Factor, explanation: Explanation, data: LabelledM
         name=shown(data.column_name(factor.index) if is_column else data.row_name(factor.index)),
         index=factor.index,
         share=factor.share,
-        columns=_members([data.column_name(int(j)) for j in factor.columns], factor.column_strengths),
-        rows=_members([data.row_name(int(i)) for i in factor.rows], factor.row_strengths),
+        columns=_members(explanation, data, "columns", factor.columns, factor.column_strengths),
+        rows=_members(explanation, data, "rows", factor.rows, factor.row_strengths),
         picture=factor_picture(explanation, data, number - 1),
     )
 
 
-def _members(names: list[str], strengths: Any) -> tuple[Member, ...]:
-    top = float(strengths[0]) if len(names) else 1.0
-    return tuple(Member(shown(name), float(value) / top) for name, value in zip(names, strengths, strict=True))
+def _members(
+    explanation: Explanation, data: LabelledMatrix, axis: Axis, indices: Indices, strengths: Floats
+) -> tuple[Member, ...]:
+    name = data.column_name if axis == "columns" else data.row_name
+    pictures = member_pictures(explanation, data, axis, indices)
+    return tuple(
+        Member(shown(name(int(i))), float(value / strengths[0]), picture)
+        for i, value, picture in zip(indices, strengths, pictures, strict=True)
+    )
 
 
-def _table(residuals: Residuals, data: LabelledMatrix, axis: str, factors: Sequence[FactorView]) -> ErrorTable:
+def _table(residuals: Residuals, data: LabelledMatrix, axis: Axis, factors: Sequence[FactorView]) -> ErrorTable:
     name = data.row_name if axis == "rows" else data.column_name
     order = np.lexsort([-residuals.relative_errors, -residuals.error_shares])[:MAX_ROWS]
     worst = tuple(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gsnmf.datasets.readers import LabelledMatrix
+from gsnmf.datasets.readers.labelled import Axis, LabelledMatrix
 from gsnmf.explanation import Explanation
 from gsnmf.report.pictures import grey_picture
 from gsnmf.report.words import shown
@@ -70,10 +70,10 @@ def image_findings(explanation: Explanation, data: LabelledMatrix) -> ImageFindi
     return ImageFindings(
         width=width,
         height=height,
-        mean=grey_picture(mean.reshape(height, width)),
-        pixels=tuple((int(p) % width, int(p) // width, shown(pixel_name(int(p)))) for p in pixels),
+        mean=grey_picture(data.image(mean)),
+        pixels=tuple((*data.pixel(int(p))[::-1], shown(pixel_name(int(p)))) for p in pixels),
         chosen=tuple(
-            (shown(image_name(int(i))), grey_picture(image.reshape(height, width)))
+            (shown(image_name(int(i))), grey_picture(data.image(image)))
             for i, image in zip(images[:_MAX_CHOSEN], _images(explanation, images[:_MAX_CHOSEN], by_rows), strict=True)
         ),
         n_chosen=images.size,
@@ -86,7 +86,14 @@ def factor_picture(explanation: Explanation, data: LabelledMatrix, k: int) -> st
     if data.image_shape is None:
         return ""
     values = explanation.H[k] if data.pixels == "columns" else explanation.W[:, k]
-    return grey_picture(values.reshape(data.image_shape))
+    return grey_picture(data.image(values))
+
+
+def member_pictures(explanation: Explanation, data: LabelledMatrix, axis: Axis, indices: Indices) -> tuple[str, ...]:
+    """The images at some rows, or columns; nothing for pixels, nor if the matrix holds no images."""
+    if data.image_shape is None or data.pixels == axis:
+        return ("",) * indices.size
+    return tuple(grey_picture(data.image(i)) for i in _images(explanation, indices, axis == "rows"))
 
 
 def _pairs(explanation: Explanation, data: LabelledMatrix, by_rows: bool) -> tuple[Pair, ...]:
@@ -96,11 +103,10 @@ def _pairs(explanation: Explanation, data: LabelledMatrix, by_rows: bool) -> tup
     images = _images(explanation, picked, by_rows)
     models = explanation.W[picked] @ explanation.H if by_rows else (explanation.W @ explanation.H[:, picked]).T
     name = data.row_name if by_rows else data.column_name
-    shape = data.image_shape or (0, 0)
     pairs = []
     for i, image, model in zip(picked, images, models, strict=True):
         top = max(float(image.max()), 1e-300)
-        drawn, rebuilt = (grey_picture(values.reshape(shape), top) for values in (image, model))
+        drawn, rebuilt = (grey_picture(data.image(values), top) for values in (image, model))
         pairs.append(Pair(shown(name(int(i))), drawn, rebuilt, float(errors[i])))
     return tuple(pairs)
 

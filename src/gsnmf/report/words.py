@@ -12,20 +12,20 @@ _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\uf
 
 
 def percent(share: float) -> str:
-    """A share in percent, with one decimal, or as many as tell it from 0 and from 100.
+    r"""A share in percent, with one decimal, or as many as tell it from 0 and from 100.
 
     Examples
     --------
     >>> percent(0.1964), percent(0.99996), percent(1.0), percent(0.00012), percent(0.0)
-    ('19.6 %', '99.996 %', '100 %', '0.012 %', '0 %')
+    ('19.6\xa0%', '99.996\xa0%', '100\xa0%', '0.012\xa0%', '0\xa0%')
     """
     if not math.isfinite(share):
         return "∞" if share > 0 else "–"
     rest = min(abs(share), abs(1.0 - share))
     if rest < 1e-12:
-        return f"{100 * round(share):d} %"
+        return f"{100 * round(share):d}\u00a0%"
     decimals = 1 if rest >= 0.001 else min(8, math.ceil(-math.log10(rest)) - 1)
-    return f"{100 * share:.{decimals}f} %"
+    return f"{100 * share:.{decimals}f}\u00a0%"
 
 
 def counted(number: int, kind: str) -> str:

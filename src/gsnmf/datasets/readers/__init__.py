@@ -90,6 +90,7 @@ def read_matrix(
     stop_words: Literal["english"] | None = "english",
     min_documents: int = 2,
     image_shape: tuple[int, int] | None = None,
+    image_order: Literal["C", "F"] = "C",
 ) -> LabelledMatrix:
     """Read a nonnegative matrix with the names of its rows and columns.
 
@@ -115,6 +116,8 @@ def read_matrix(
         Leave out words that occur in fewer documents.
     image_shape : pair of int, optional
         Height and width of images: those of a folder are brought to it, in a matrix it says that one axis are pixels.
+    image_order : {"C", "F"}
+        Whether the pixels of an image in a matrix follow each other row by row or column by column.
 
     Returns
     -------
@@ -144,10 +147,14 @@ def read_matrix(
     check_count(min_documents, "min_documents")
     if stop_words not in ("english", None):
         raise ValueError(f"stop_words must be 'english' or None; got {stop_words!r}.")
+    if image_order not in ("C", "F"):
+        raise ValueError(f"image_order must be 'C' or 'F'; got {image_order!r}.")
     form = _FORMATS[_format_of(source, format)]
     data = form.read(source, _Options(key, header, encoding, stop_words, min_documents, image_shape))
     if image_shape is not None and data.image_shape is None:
         data = data.with_image_shape(image_shape)
+    if form is not _FORMATS["images"]:
+        data = replace(data, image_order=image_order)
     name = "standard input" if source == STANDARD_INPUT else str(source)
     named = replace(data, matrix=check_matrix(data.matrix, name=name), source=name)
     for axis, names in (("rows", rows), ("columns", columns)):

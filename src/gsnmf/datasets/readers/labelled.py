@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from gsnmf.validation import Matrix
+import numpy as np
+
+from gsnmf.validation import Floats, Matrix
 
 Axis = Literal["rows", "columns"]
 
@@ -23,9 +25,11 @@ class LabelledMatrix:
     row_kind, column_kind : str
         What a row and a column are: ``"document"`` and ``"word"``, for instance.
     image_shape : pair of int, or None
-        Height and width, if one axis are the pixels of images, row by row.
+        Height and width, if one axis are the pixels of images.
     pixels : {"columns", "rows"}
         Which axis that is.
+    image_order : {"C", "F"}
+        Whether the pixels of an image follow each other row by row or column by column.
     source : str
         Where the matrix came from.
 
@@ -44,6 +48,7 @@ class LabelledMatrix:
     column_kind: str = "column"
     image_shape: tuple[int, int] | None = None
     pixels: Axis = "columns"
+    image_order: Literal["C", "F"] = "C"
     source: str = ""
 
     def __post_init__(self) -> None:
@@ -71,6 +76,19 @@ class LabelledMatrix:
         """The name of a column, or one made from its position."""
         return self._name(index, self.column_names, self.column_kind, self.pixels == "columns")
 
+    def image(self, pixels: Floats) -> Floats:
+        """The pixels of one image as an array of its height and width."""
+        if self.image_shape is None:
+            raise ValueError("image_shape must be known to make an image of pixels; got None.")
+        return pixels.reshape(self.image_shape, order=self.image_order)
+
+    def pixel(self, index: int) -> tuple[int, int]:
+        """Row and column of a pixel in its image."""
+        if self.image_shape is None:
+            raise ValueError("image_shape must be known to place a pixel; got None.")
+        row, column = np.unravel_index(index, self.image_shape, order=self.image_order)
+        return int(row), int(column)
+
     def with_image_shape(self, image_shape: tuple[int, int]) -> LabelledMatrix:
         """The same with one axis as the pixels of images: the columns, or the rows if only they are as many."""
         height, width = image_shape
@@ -88,5 +106,5 @@ class LabelledMatrix:
         if names and names[index]:
             return names[index]
         if self.image_shape is not None and may_be_pixel:
-            return "({}, {})".format(*divmod(index, self.image_shape[1]))
+            return str(self.pixel(index))
         return f"{kind} {index}"

@@ -1,0 +1,277 @@
+"""``gsnmf factorize``: a file in, a result and a report out."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import time
+import warnings
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from enum import StrEnum
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from sklearn.exceptions import ConvergenceWarning
+
+from gsnmf import __version__
+from gsnmf.commands.progress import stages
+from gsnmf.commands.tables import print_factors, print_qualities
+from gsnmf.comparison import compare
+from gsnmf.datasets.readers import FORMATS, STREAMED_FORMATS, LabelledMatrix, read_matrix
+from gsnmf.datasets.readers.files import STANDARD_INPUT
+from gsnmf.datasets.weighting import normalize_rows, tf_idf
+from gsnmf.factorize import factorize as factorize_matrix
+from gsnmf.methods import methods
+from gsnmf.report.findings import Findings, gather, summary
+from gsnmf.report.page import render_report
+from gsnmf.results import Factorization
+from gsnmf.saving import whole_file, write
+from gsnmf.weights import DEFAULT_TOLERANCE
+
+NOT_CONVERGED = 3
+"""Exit code if the results are written, but the weights did not reach the tolerance."""
+
+_FILES = ("result.npz", "summary.json", "report.html")
+
+
+class Effort(StrEnum):
+    """What ``--method auto`` may spend."""
+
+    fast = "fast"
+    balanced = "balanced"
+    best = "best"
+
+
+class StopWords(StrEnum):
+    """Words of documents to leave out."""
+
+    english = "english"
+    none = "none"
+
+
+Method = StrEnum("Method", {m.name.replace("-", "_"): m.name for m in methods()})  # type: ignore[misc]
+_AUTO = Method("auto")
+Format = StrEnum("Format", {name: name for name in FORMATS})  # type: ignore[misc]
+
+
+HELP = f"""Explain a matrix by a few of its own rows and columns, and write a report.
+
+FILE is a nonnegative matrix or something that becomes one:
+
+\b
+  .npz .npy         NumPy arrays, SciPy sparse matrices; 3 dimensions are images
+  .mtx .mat .cluto  Matrix Market, MATLAB (up to version 7), CLUTO
+  .csv .tsv         tables; first line and column are names if not numbers
+  .parquet .h5ad    tables; cells x genes (needs anndata)
+  .txt              documents, one a line, counted as documents x words
+  a folder          of images (one a row, in grey) or of texts (one a row)
+  -                 standard input, with --format {", ".join(STREAMED_FORMATS)}
+
+Into the output folder go report.html (open it in a browser, send it on), summary.json, and result.npz (indices from 0
+and weights; numpy.load or gsnmf.load reads it).
+
+Examples:
+
+\b
+  gsnmf factorize table.csv --rank 8
+  gsnmf factorize reviews.txt --rank 12 --tfidf --effort best
+  gsnmf factorize counts.mtx --rank 10 --columns words.txt --rows titles.txt
+  gsnmf factorize faces/ --rank 20 --normalize --out faces-report
+  gsnmf factorize spectra.npz --key M --rank 3,2 --method spa-both
+  zcat table.csv.gz | gsnmf factorize - --format csv --rank 5 --json
+"""
+
+EPILOG = "\n".join(
+    (
+        "\b",
+        "Methods:",
+        *(f"  {method.name:<16} {method.title}" for method in methods()),
+        "",
+        "\b",
+        "Exit codes:",
+        "  0    done",
+        "  1    the data cannot be read or used, or the results not written",
+        "  2    wrong arguments",
+        f"  {NOT_CONVERGED}    done, but the weights did not reach the tolerance",
+        "  130  interrupted; nothing was written",
+    )
+)
+
+
+def factorize(
+    file: Annotated[Path, typer.Argument(help="Matrix, table, documents or images; - for standard input.")],
+    rank: Annotated[
+        str, typer.Option("--rank", "-r", metavar="R|C,R", help="Columns and rows in all; or columns,rows: 6,4.")
+    ],
+    method: Annotated[Method, typer.Option(help="How to choose; see below.", metavar="NAME")] = _AUTO,
+    effort: Annotated[Effort, typer.Option(help="For auto: about 1 s, 10 s, or minutes.")] = Effort.balanced,
+    rows: Annotated[Path | None, typer.Option(metavar="FILE", help="Names of the rows, one a line.")] = None,
+    columns: Annotated[Path | None, typer.Option(metavar="FILE", help="Names of the columns, one a line.")] = None,
+    tfidf: Annotated[bool, typer.Option("--tfidf", help="Weight counts by tf-idf, rows of unit length.")] = False,
+    normalize: Annotated[bool, typer.Option("--normalize", help="Divide each row by its sum.")] = False,
+    scale: Annotated[
+        bool, typer.Option("--scale", help="Choose on the matrix with equal row and column sums.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Where to write; by default NAME-gsnmf.", file_okay=False)
+    ] = None,
+    format: Annotated[
+        Format | None, typer.Option(help="Format of FILE, if its ending does not say.", metavar="NAME")
+    ] = None,
+    key: Annotated[str | None, typer.Option(help="Array of an .npz or .mat file, or layer of .h5ad.")] = None,
+    header: Annotated[
+        bool | None, typer.Option("--header/--no-header", help="Whether the first line of a table is names.")
+    ] = None,
+    encoding: Annotated[str, typer.Option(help="Of text.")] = "utf-8",
+    stop_words: Annotated[StopWords, typer.Option(help="Words of documents to leave out.")] = StopWords.english,
+    min_documents: Annotated[int, typer.Option(min=1, help="Leave out words in fewer documents.")] = 2,
+    image_shape: Annotated[
+        str | None, typer.Option(metavar="HxW", help="Height x width: resize images, or say that a matrix holds them.")
+    ] = None,
+    column_major: Annotated[
+        bool, typer.Option("--column-major", help="Pixels of an image follow each other column by column.")
+    ] = False,
+    tolerance: Annotated[float, typer.Option(min=1e-12, help="On the optimality of the weights.")] = DEFAULT_TOLERANCE,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, and nothing else.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only where the report is.")] = False,
+) -> None:
+    """Read, factorize, compare, write and print; `HELP` says the rest."""
+    asked_rank, shape = _parse_rank(rank), _parse_shape(image_shape)
+    if file == STANDARD_INPUT and (format is None or format.value not in STREAMED_FORMATS):
+        raise typer.BadParameter(f"standard input needs --format, one of {', '.join(STREAMED_FORMATS)}.")
+    folder = out or Path(f"{'stdin' if file == STANDARD_INPUT else file.resolve().stem}-gsnmf")
+    _check_writable(folder)
+    started = time.perf_counter()
+    with stages(quiet) as stage:
+        stage("Reading")
+        data = read_matrix(
+            file,
+            format=format.value if format else None,
+            rows=rows,
+            columns=columns,
+            key=key,
+            header=header,
+            encoding=encoding,
+            stop_words="english" if stop_words is StopWords.english else None,
+            min_documents=min_documents,
+            image_shape=shape,
+            image_order="F" if column_major else "C",
+        )
+        data = _weighted(data, tfidf, normalize)
+        stage("Choosing columns and rows")
+        result, notes = _factorize(data, asked_rank, method.value, effort.value, scale, tolerance)
+        stage("Comparing with truncated SVD and NMF")
+        comparison = compare(result)
+        stage("Writing the report")
+        parameters = {
+            "Rank": rank,
+            "Method": method.value,
+            "Effort": effort.value,
+            "Weighting": ", ".join(n for n, on in (("tf-idf", tfidf), ("rows sum to one", normalize)) if on) or "none",
+            "Choice on scaled matrix": "yes" if scale else "no",
+            "Tolerance": f"{tolerance:g}",
+            **_provenance(file, started),
+        }
+        findings = gather(
+            result, data, comparison=comparison, parameters=parameters, warnings=notes, tolerance=tolerance
+        )
+        _write(folder, result, findings)
+    _print(folder, findings, as_json, quiet)
+    if not result.converged:
+        raise typer.Exit(NOT_CONVERGED)
+
+
+def _parse_rank(text: str) -> int | tuple[int, int]:
+    try:
+        numbers = [int(part) for part in text.split(",")]
+    except ValueError:
+        numbers = []
+    if len(numbers) == 1 and numbers[0] > 0:
+        return numbers[0]
+    if len(numbers) == 2 and min(numbers) >= 0:
+        return numbers[0], numbers[1]
+    raise typer.BadParameter(f"--rank must be a positive integer or a pair such as 6,4; got {text!r}.")
+
+
+def _parse_shape(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    sides = text.lower().split("x")
+    if len(sides) != 2 or not all(side.isdecimal() and int(side) > 0 for side in sides):
+        raise typer.BadParameter(f"--image-shape must be height x width, such as 28x20; got {text!r}.")
+    return int(sides[0]), int(sides[1])
+
+
+def _check_writable(folder: Path) -> None:
+    """Find out before the work whether its results can be written."""
+    existing = folder.absolute()
+    while not existing.exists():
+        existing = existing.parent
+    if not existing.is_dir():
+        raise NotADirectoryError(20, "Not a directory", str(existing))
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise PermissionError(13, "Permission denied", str(existing))
+
+
+def _weighted(data: LabelledMatrix, tfidf: bool, normalize: bool) -> LabelledMatrix:
+    if tfidf:
+        data = tf_idf(data)
+    return normalize_rows(data) if normalize else data
+
+
+def _factorize(
+    data: LabelledMatrix, rank: int | tuple[int, int], method: str, effort: Any, scale: bool, tolerance: float
+) -> tuple[Factorization, list[str]]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ConvergenceWarning)
+        result = factorize_matrix(data.matrix, rank, method=method, effort=effort, scale=scale, tolerance=tolerance)
+    return result, [str(w.message) for w in caught if issubclass(w.category, ConvergenceWarning)]
+
+
+def _provenance(file: Path, started: float) -> dict[str, str]:
+    """What is needed to make the result again."""
+    known = {
+        "Seconds": f"{time.perf_counter() - started:.1f}",
+        "Made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "gsnmf": __version__,
+        "Python": f"{platform.python_version()}, {platform.system()} {platform.machine()}",
+        "NumPy, SciPy, scikit-learn": ", ".join(version(name) for name in ("numpy", "scipy", "scikit-learn")),
+    }
+    if file.is_file():
+        with file.open("rb") as stream:
+            known["SHA-256 of the file"] = hashlib.file_digest(stream, "sha256").hexdigest()
+    return known
+
+
+def _write(folder: Path, result: Factorization, findings: Findings) -> None:
+    """All files, or none if anything goes wrong before the last is complete."""
+    short = summary(findings)
+    folder.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as files:
+        streams = [files.enter_context(whole_file(folder / name)) for name in _FILES]
+        write(result, streams[0], provenance=short)
+        streams[1].write((json.dumps(short, indent=2) + "\n").encode())
+        streams[2].write(render_report(findings).encode())
+
+
+def _print(folder: Path, findings: Findings, as_json: bool, quiet: bool) -> None:
+    report = folder / _FILES[-1]
+    if as_json:
+        typer.echo(json.dumps(summary(findings), indent=2))
+    elif quiet:
+        typer.echo(report)
+    else:
+        console = Console(highlight=False)
+        console.print(f"[bold]{escape(findings.sentence)}.[/bold]")
+        print_factors(console, findings)
+        print_qualities(console, findings)
+        typer.echo(f"Report: {report}")
+    for warning in findings.warnings:
+        typer.echo(f"gsnmf: warning: {warning}", err=True)

@@ -1,0 +1,30 @@
+"""Results as tables on a terminal."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from gsnmf.report.findings import Findings
+from gsnmf.report.words import percent
+
+
+def print_factors(console: Console, findings: Findings, most: int = 40) -> None:
+    """What was chosen, each with the columns and rows in which it is strongest."""
+    table = Table("chosen", "name", "share", f"strongest {findings.column_kind}s", f"strongest {findings.row_kind}s")
+    for factor in findings.factors[:most]:
+        members = (", ".join(member.name for member in side[:4]) for side in (factor.columns, factor.rows))
+        table.add_row(*map(escape, (factor.kind, factor.name, percent(factor.share), *members)))
+    console.print(table)
+    if len(findings.factors) > most:
+        console.print(f"and {len(findings.factors) - most} more")
+
+
+def print_qualities(console: Console, findings: Findings) -> None:
+    """The quality next to others of the same rank."""
+    table = Table("", "quality", "")
+    for bar in findings.bars:
+        quality = "not computed" if bar.quality is None else percent(bar.quality)
+        table.add_row(*map(escape, (bar.label, quality, bar.note)))
+    console.print(table)
