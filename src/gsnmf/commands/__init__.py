@@ -11,6 +11,8 @@ import typer
 from gsnmf import __version__
 from gsnmf.commands import bench, demo, factorize, methods, reproduce
 
+INTERRUPTED = 130
+
 app = typer.Typer(
     name="gsnmf",
     pretty_exceptions_enable=False,
@@ -27,13 +29,14 @@ def run(arguments: Sequence[str]) -> int:
     try:
         code = app(args=[a for a in arguments if a != "--debug"], prog_name="gsnmf", standalone_mode=False)
     except typer.Abort:
-        print("gsnmf: stopped", file=sys.stderr)
-        return 130
+        code = INTERRUPTED
     except Exception as error:
         if debug:
             raise
         print(f"gsnmf: {_one_line(error)}", file=sys.stderr)
         return int(getattr(error, "exit_code", 1))  # 2 if typer finds the arguments wrong
+    if code == INTERRUPTED:
+        print("gsnmf: stopped", file=sys.stderr)
     return code if isinstance(code, int) else 0
 
 

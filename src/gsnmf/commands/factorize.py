@@ -106,7 +106,9 @@ EPILOG = "\n".join(
 
 
 def factorize(
-    file: Annotated[Path, typer.Argument(help="Matrix, table, documents or images; - for standard input.")],
+    file: Annotated[
+        Path, typer.Argument(help="Matrix, table, documents or images; - for standard input.", readable=False)
+    ],
     rank: Annotated[
         str, typer.Option("--rank", "-r", metavar="R|C,R", help="Columns and rows in all; or columns,rows: 6,4.")
     ],
@@ -119,9 +121,7 @@ def factorize(
     scale: Annotated[
         bool, typer.Option("--scale", help="Choose on the matrix with equal row and column sums.")
     ] = False,
-    out: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Where to write; by default NAME-gsnmf.", file_okay=False)
-    ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Where to write; by default NAME-gsnmf.")] = None,
     format: Annotated[
         Format | None, typer.Option(help="Format of FILE, if its ending does not say.", metavar="NAME")
     ] = None,

@@ -17,14 +17,14 @@ def percent(share: float) -> str:
     Examples
     --------
     >>> percent(0.1964), percent(0.99996), percent(1.0), percent(0.00012), percent(0.0)
-    ('19.6\xa0%', '99.996\xa0%', '100\xa0%', '0.012\xa0%', '0\xa0%')
+    ('19.6\xa0%', '99.996\xa0%', '100\xa0%', '0.01\xa0%', '0\xa0%')
     """
     if not math.isfinite(share):
         return "∞" if share > 0 else "–"
     rest = min(abs(share), abs(1.0 - share))
     if rest < 1e-12:
         return f"{100 * round(share):d}\u00a0%"
-    decimals = 1 if rest >= 0.001 else min(8, math.ceil(-math.log10(rest)) - 1)
+    decimals = 1 if rest >= 0.001 else min(8, math.ceil(-math.log10(rest)) - 2)
     return f"{100 * share:.{decimals}f}\u00a0%"
 
 

@@ -1,0 +1,321 @@
+"""`gsnmf factorize` end to end: every format, what it writes and prints, its exit codes, and what it leaves behind."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+
+import gsnmf
+from gsnmf.commands import run
+from gsnmf.datasets import planted
+from gsnmf.saving import load_provenance
+
+MATRIX = planted((12, 9), 2, 1, random_state=0).matrix.round(6)
+TEXTS = ["cats and dogs", "dogs chase cats", "stars and planets", "planets orbit stars", "cats watch stars"]
+
+
+def save_csv(path: Path, delimiter=","):
+    header = delimiter.join(["", *(f"c{j}" for j in range(9))])
+    lines = [delimiter.join([f"r{i}", *map(str, row)]) for i, row in enumerate(MATRIX.tolist())]
+    path.write_text("\n".join([header, *lines]) + "\n")
+
+
+def save_cluto(path: Path):
+    lines = [" ".join(f"{j + 1} {row[j]}" for j in np.flatnonzero(row)) for row in MATRIX]
+    path.write_text("\n".join([f"12 9 {np.count_nonzero(MATRIX)}", *lines]) + "\n")
+
+
+def save_parquet(path: Path):
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    pandas.DataFrame(MATRIX, columns=[f"c{j}" for j in range(9)]).to_parquet(path)
+
+
+def save_h5ad(path: Path):
+    anndata = pytest.importorskip("anndata")
+    anndata.AnnData(MATRIX).write_h5ad(path)
+
+
+def save_images(path: Path):
+    pillow = pytest.importorskip("PIL.Image")
+    path.mkdir()
+    for i, row in enumerate(MATRIX / MATRIX.max()):
+        pillow.fromarray((255 * row).astype(np.uint8).reshape(3, 3)).save(path / f"{i:02}.png")
+
+
+def save_texts(path: Path):
+    path.mkdir()
+    for i, text in enumerate(TEXTS):
+        (path / f"{i}.txt").write_text(text)
+
+
+WRITERS = {
+    "dense.npz": lambda path: np.savez(path, matrix=MATRIX),
+    "sparse.npz": lambda path: sp.save_npz(path, sp.csr_array(MATRIX)),
+    "m.npy": lambda path: np.save(path, MATRIX),
+    "m.mtx": lambda path: scipy.io.mmwrite(path, sp.coo_array(MATRIX)),
+    "m.mat": lambda path: scipy.io.savemat(path, {"m": MATRIX}),
+    "m.cluto": save_cluto,
+    "m.csv": save_csv,
+    "m.tsv": lambda path: save_csv(path, "\t"),
+    "m.parquet": save_parquet,
+    "m.h5ad": save_h5ad,
+    "images": save_images,
+    "texts": save_texts,
+    "lines.txt": lambda path: path.write_text("\n".join(TEXTS)),
+}
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def gsnmf_process(*arguments, **options):
+    command = [sys.executable, "-m", "gsnmf.cli", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_every_format_in_a_process_of_its_own(name, tmp_path):
+    WRITERS[name](tmp_path / name)
+    outcome = gsnmf_process("factorize", name, "--rank", 2, "--method", "gspa", "--out", "out", cwd=tmp_path)
+    assert (outcome.returncode, outcome.stderr) == (0, "")
+    assert outcome.stdout.splitlines()[-1] == f"Report: {Path('out', 'report.html')}"
+    assert sorted(os.listdir(tmp_path / "out")) == ["report.html", "result.npz", "summary.json"]
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert summary["sentence"] in outcome.stdout.replace("\n", " ")
+    with np.load(tmp_path / "out" / "result.npz", allow_pickle=False) as archive:
+        assert archive["columns"].size + archive["rows"].size == 2
+        assert archive["column_weights"].shape == (archive["columns"].size, summary["shape"][1])
+    assert summary["sentence"] in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("format", ["csv", "mtx", "text"])
+def test_standard_input(format, tmp_path):
+    name = {"csv": "m.csv", "mtx": "m.mtx", "text": "lines.txt"}[format]
+    WRITERS[name](tmp_path / name)
+    with (tmp_path / name).open("rb") as stream:
+        arguments = ("factorize", "-", "--format", format, "--rank", 2, "--method", "gspa", "--quiet")
+        outcome = gsnmf_process(*arguments, cwd=tmp_path, stdin=stream)
+    assert (outcome.returncode, outcome.stderr) == (0, "")
+    assert outcome.stdout == f"{Path('stdin-gsnmf', 'report.html')}\n"
+
+
+def test_interrupted_while_reading(tmp_path):
+    command = [sys.executable, "-m", "gsnmf.cli", "factorize", "-", "--format", "csv", "--rank", "2"]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    process.stdin.write(b"1,2\n" * 500_000)  # far more than a pipe holds: when it is written, the command reads
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (130, b"gsnmf: stopped\n")
+    assert os.listdir(tmp_path) == []
+
+
+class TestResult:
+    def test_it_is_that_of_the_library(self, here):
+        np.save("m.npy", MATRIX)
+        assert run(["factorize", "m.npy", "--rank", "3", "--effort", "fast"]) == 0
+        expected = gsnmf.factorize(MATRIX, 3, effort="fast")
+        again = gsnmf.load("m-gsnmf/result.npz", MATRIX)
+        assert again.columns.tolist() == expected.columns.tolist()
+        assert again.rows.tolist() == expected.rows.tolist()
+        np.testing.assert_array_equal(again.column_weights, expected.column_weights)
+        assert load_provenance("m-gsnmf/result.npz") == json.loads(Path("m-gsnmf/summary.json").read_text())
+
+    def test_summary_as_json(self, here, capsys):
+        save_csv(Path("m.csv"))
+        assert run(["factorize", "m.csv", "-r", "2,1", "--method", "spa-both", "--json", "--out", "deep/er"]) == 0
+        captured = capsys.readouterr()
+        summary = json.loads(captured.out)
+        assert captured.err == ""
+        assert summary == json.loads(Path("deep/er/summary.json").read_text())
+        assert [factor["kind"] for factor in summary["factors"]] == ["column", "column", "row"]
+        assert summary["factors"][0]["name"] == f"c{summary['factors'][0]['index']}"
+        assert [bar["name"] for bar in summary["comparison"]] == ["This result", "NMF", "Truncated SVD"]
+        assert summary["quality"] <= summary["comparison"][2]["quality"]
+        assert len(summary["quality_by_rank"]) == 3
+        assert summary["parameters"]["Method"] == "spa-both"
+        assert len(summary["parameters"]["SHA-256 of the file"]) == 64
+
+    def test_weighting(self, here):
+        counts = np.round(10 * MATRIX)
+        np.save("m.npy", counts)
+        assert run(["factorize", "m.npy", "--rank", "2", "--tfidf", "--normalize", "--method", "gspa", "--json"]) == 0
+        from sklearn.feature_extraction.text import TfidfTransformer
+
+        weighted = TfidfTransformer().fit_transform(counts).toarray()
+        weighted /= weighted.sum(axis=1, keepdims=True)
+        assert gsnmf.load("m-gsnmf/result.npz", weighted).selection.n_selected == 2
+        assert "documents × " in json.loads(Path("m-gsnmf/summary.json").read_text())["sentence"]
+
+    def test_names_and_images(self, here, capsys):
+        np.savez("m.npz", first=MATRIX, second=MATRIX)
+        Path("names").write_text("\n".join(f"<b>{i}" for i in range(12)))
+        arguments = ["factorize", "m.npz", "--key", "second", "--rows", "names", "--image-shape", "3x3", "--rank", "2"]
+        assert run([*arguments, "--method", "spa-rows", "--column-major"]) == 0
+        assert "2 images explain" in capsys.readouterr().out
+        page = Path("m-gsnmf/report.html").read_text(encoding="utf-8")
+        assert "&lt;b&gt;" in page
+        assert "<b>1" not in page
+        assert 'id="images"' in page
+
+    def test_zero_matrix(self, here, capsys):
+        np.save("m.npy", np.zeros((3, 4)))
+        assert run(["factorize", "m.npy", "--rank", "2"]) == 0
+        assert "nothing to explain" in capsys.readouterr().out
+
+    def test_hostile_names_on_the_terminal(self, here, capsys):
+        Path("m.csv").write_text('[red]a,"\x1b[31mb"\n1,2\n3,5\n')
+        assert run(["factorize", "m.csv", "--rank", "1", "--method", "spa-columns"]) == 0
+        assert "\x1b[31m" not in capsys.readouterr().out
+
+    def test_weights_that_do_not_converge(self, here, capsys, monkeypatch):
+        import dataclasses
+        import warnings
+
+        def unfinished(*arguments, **options):
+            warnings.warn("The weights stopped.", ConvergenceWarning, stacklevel=1)
+            return dataclasses.replace(gsnmf.factorize(*arguments, **options), converged=False)
+
+        monkeypatch.setattr("gsnmf.commands.factorize.factorize_matrix", unfinished)
+        np.save("m.npy", MATRIX)
+        assert run(["factorize", "m.npy", "--rank", "2", "--method", "gspa", "--quiet"]) == 3
+        captured = capsys.readouterr()
+        assert captured.err == "gsnmf: warning: The weights stopped.\n"
+        page = Path("m-gsnmf/report.html").read_text(encoding="utf-8")
+        assert "The weights stopped." in page
+        assert "Weights not optimal to the tolerance" in page
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        ("arguments", "code", "message"),
+        [
+            (["none.csv", "--rank", "2"], 1, "none.csv: No such file or directory"),
+            (["m.npy"], 2, "--rank"),
+            (["m.npy", "--rank", "x"], 2, "--rank must be a positive integer or a pair such as 6,4; got 'x'."),
+            (["m.npy", "--rank", "0"], 2, "got '0'."),
+            (["m.npy", "--rank", "1,2,3"], 2, "got '1,2,3'."),
+            (["m.npy", "--rank", "99"], 1, "rank must be in [1, 12] for a matrix of shape (12, 9); got 99."),
+            (["m.npy", "--rank", "2", "--method", "spa-both"], 1, "rank must be a pair"),
+            (["m.npy", "--rank", "2", "--method", "magic"], 2, "magic"),
+            (["m.npy", "--rank", "2", "--format", "magic"], 2, "magic"),
+            (["m.npy", "--rank", "2", "--image-shape", "3"], 2, "height x width, such as 28x20; got '3'."),
+            (["m.npy", "--rank", "2", "--image-shape", "5x5"], 1, "got 5 x 5"),
+            (["m.npy", "--rank", "2", "--rows", "names"], 1, "names: must have one name a line for 12 rows; got 1."),
+            (["m.npy", "--rank", "2", "--out", "m.npy"], 1, "m.npy: Not a directory"),
+            (["m.npy", "--rank", "2", "--out", "m.npy/out"], 1, "m.npy: Not a directory"),
+            (["-", "--rank", "2"], 2, "standard input needs --format, one of mtx, cluto, csv, tsv, text."),
+            (["-", "--rank", "2", "--format", "npz"], 2, "standard input needs --format"),
+            (["nan.npy", "--rank", "2"], 1, "nan.npy must be finite; got nan at row 0, column 0."),
+            (["negative.npy", "--rank", "2"], 1, "nonnegative"),
+            (["empty.csv", "--rank", "2"], 1, "empty.csv: is empty."),
+            (["truncated.npz", "--rank", "2"], 1, "truncated.npz: cannot be read as an .npz archive"),
+            (["m.unknown", "--rank", "2"], 1, "m.unknown: the ending must be one of"),
+        ],
+    )
+    def test_one_line_and_nothing_written(self, here, capsys, arguments, code, message):
+        np.save("m.npy", MATRIX)
+        np.save("nan.npy", np.full((3, 3), np.nan))
+        np.save("negative.npy", -MATRIX)
+        np.savez("truncated.npz", matrix=MATRIX)
+        Path("truncated.npz").write_bytes(Path("truncated.npz").read_bytes()[:100])
+        for name in ("empty.csv", "m.unknown"):
+            Path(name).touch()
+        Path("names").write_text("one\n")
+        before = sorted(os.listdir())
+        assert run(["factorize", *arguments]) == code
+        captured = capsys.readouterr()
+        assert captured.out == ""
+        assert len(captured.err.splitlines()) == 1
+        assert captured.err.startswith("gsnmf: ")
+        assert message in captured.err
+        assert sorted(os.listdir()) == before
+
+    def test_debug_shows_the_traceback(self, here):
+        with pytest.raises(FileNotFoundError):
+            run(["factorize", "none.csv", "--rank", "2", "--debug"])
+
+    @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+    def test_old_files_survive_a_failure(self, here, capsys, monkeypatch, error):
+        np.save("m.npy", MATRIX)
+        arguments = ["factorize", "m.npy", "--rank", "2", "--method", "gspa"]
+        assert run(arguments) == 0
+        old = {name: Path("m-gsnmf", name).read_bytes() for name in os.listdir("m-gsnmf")}
+
+        def fail(findings):
+            raise error
+
+        monkeypatch.setattr("gsnmf.commands.factorize.render_report", fail)
+        assert run(["factorize", "m.npy", "--rank", "3"]) == (130 if isinstance(error, KeyboardInterrupt) else 1)
+        assert {name: Path("m-gsnmf", name).read_bytes() for name in os.listdir("m-gsnmf")} == old
+
+    def test_folder_that_may_not_be_written(self, here, capsys, monkeypatch):
+        np.save("m.npy", MATRIX)
+        monkeypatch.setattr(os, "access", lambda path, mode: False)  # who runs the tests may write everywhere
+        assert run(["factorize", "m.npy", "--rank", "2"]) == 1
+        assert "Permission denied" in capsys.readouterr().err
+
+
+class TestHelp:
+    def test_it_teaches(self, capsys):
+        assert run(["factorize", "--help"]) == 0
+        text = capsys.readouterr().out
+        for method in gsnmf.methods():
+            assert f"  {method.name} " in text
+        for expected in ("Examples:", "Exit codes:", ".parquet", "report.html", "--tfidf", "130"):
+            assert expected in text
+
+    @pytest.mark.parametrize(
+        ("words", "expected"),
+        [
+            ("gsnmf fac", "factorize"),
+            ("gsnmf factorize --method spa-", "spa-both"),
+            ("gsnmf factorize --eff", "--effort"),
+        ],
+    )
+    def test_completion(self, words, expected):
+        environment = {
+            **os.environ,
+            "_GSNMF_COMPLETE": "complete_bash",
+            "COMP_WORDS": words,
+            "COMP_CWORD": str(len(words.split()) - 1),
+        }
+        outcome = gsnmf_process(env=environment)
+        assert expected in outcome.stdout.split()
+
+
+def test_progress_is_for_terminals(here, monkeypatch):
+    """On a pseudo-terminal there is something to see, and with --quiet there is not."""
+    pty = pytest.importorskip("pty")
+    np.save("m.npy", MATRIX)
+    seen = {}
+    for quiet in (False, True):
+        controller, terminal = pty.openpty()
+        command = [sys.executable, "-m", "gsnmf.cli", "factorize", "m.npy", "--rank", "2", "--method", "gspa"]
+        process = subprocess.Popen(
+            [*command, *(["--quiet"] if quiet else [])], stderr=terminal, stdout=subprocess.DEVNULL
+        )
+        os.close(terminal)
+        seen[quiet] = b""
+        try:
+            while part := os.read(controller, 4096):
+                seen[quiet] += part
+        except OSError:  # how Linux says that the other end is closed
+            pass
+        os.close(controller)
+        assert process.wait(timeout=60) == 0
+    assert b"Choosing columns and rows" in seen[False]
+    assert seen[True] == b""
