@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
@@ -23,22 +23,27 @@ def test_version():
 def test_help_names_the_commands(arguments):
     outcome = CliRunner().invoke(app, arguments)
     assert outcome.exit_code == 0
-    assert "demo" in outcome.output
-    assert "bench" in outcome.output
+    for command in ("factorize", "demo", "bench"):
+        assert command in outcome.output
 
 
 def test_demo_prints_what_it_found_and_where_the_report_is(tmp_path):
     outcome = CliRunner().invoke(app, ["demo", "--out", str(tmp_path / "new" / "directory")])
     assert outcome.exit_code == 0, outcome.output
-    for expected in ("documentation", "digits", "truncated SVD", "auto", "Chosen pixels", "%"):
+    for expected in ("documentation", "digits", "Truncated SVD", "auto", "Chosen pixels", "%"):
         assert expected in outcome.output
-    assert outcome.output.splitlines()[-1].startswith("Report: ")
-    assert (tmp_path / "new" / "directory" / "demo.html").exists()
+    folder = tmp_path / "new" / "directory"
+    paths = [folder / "documentation.html", folder / "digits.html"]
+    assert outcome.output.splitlines()[-2:] == [f"Report: {path}" for path in paths]
+    assert sorted(folder.iterdir()) == sorted(paths)
 
 
-def test_quiet_demo_prints_the_path_alone(tmp_path):
+def test_quiet_demo_prints_the_paths_alone(tmp_path, monkeypatch):
+    example = SimpleNamespace(name="digits", findings=None)
+    monkeypatch.setattr("gsnmf.commands.demo.run_demo", lambda stage: [example])
+    monkeypatch.setattr("gsnmf.commands.demo.write_report", lambda findings, path: None)
     outcome = CliRunner().invoke(app, ["demo", "--quiet", "--out", str(tmp_path)])
-    assert Path(outcome.output.strip()) == tmp_path / "demo.html"
+    assert Path(outcome.output.strip()) == tmp_path / "digits.html"
 
 
 def test_output_directory_that_is_a_file(tmp_path, capsys):
@@ -58,12 +63,13 @@ def test_read_only_output_directory(tmp_path, capsys):
 
 def test_disk_error_while_writing(tmp_path, capsys, monkeypatch):
     def refuse(*arguments, **options):
-        raise OSError(30, "Read-only file system", "demo.html")
+        raise OSError(30, "Read-only file system", "digits.html")
 
-    monkeypatch.setattr("gsnmf.commands.demo.run_demo", lambda: None)
-    monkeypatch.setattr("gsnmf.commands.demo.write_demo", refuse)
+    example = SimpleNamespace(name="digits", findings=None)
+    monkeypatch.setattr("gsnmf.commands.demo.run_demo", lambda stage: [example])
+    monkeypatch.setattr("gsnmf.commands.demo.write_report", refuse)
     assert run(["demo", "--out", str(tmp_path)]) == 1
-    assert_one_line(capsys, "demo.html: Read-only file system")
+    assert_one_line(capsys, "digits.html: Read-only file system")
 
 
 @pytest.mark.parametrize("arguments", [["unknown"], ["demo", "--unknown"], ["bench", "unknown"], ["demo", "--out"]])

@@ -185,6 +185,11 @@ class Factorization:
         H = self.H if columns is None else self.H[:, columns]
         return np.asarray(W @ H)
 
+    def _repr_html_(self) -> str:
+        from gsnmf.report.notebook import render_fragment  # results know nothing of how they are shown
+
+        return render_fragment(self)
+
 
 def _dense(part: Matrix) -> Floats:
     return part if isinstance(part, np.ndarray) else part.toarray()

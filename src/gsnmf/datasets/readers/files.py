@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import gzip
-import importlib
 import io
 import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO
+from typing import BinaryIO, TextIO
 
 STANDARD_INPUT = Path("-")
 
@@ -72,13 +71,3 @@ def read_lines(path: Path, encoding: str = "utf-8") -> tuple[str, ...]:
     with open_text(path, encoding) as text:
         lines = text.read().replace("\r\n", "\n").replace("\r", "\n").split("\n")
     return tuple(lines[:-1] if lines[-1] == "" else lines)
-
-
-def optional(module: str, extra: str) -> Any:
-    """Import a library that only some formats need, or say how to install it."""
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.split(".")[0] != module.split(".")[0]:
-            raise
-        raise ModuleNotFoundError(f"reading this needs {error.name}; {extra}", name=error.name) from None

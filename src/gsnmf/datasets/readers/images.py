@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from gsnmf.datasets.readers.files import FileError, optional, reading
+from gsnmf.datasets.readers.files import FileError, reading
 from gsnmf.datasets.readers.labelled import LabelledMatrix
+from gsnmf.optional import import_optional
 from gsnmf.validation import Floats
 
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".pgm", ".ppm", ".bmp", ".tif", ".tiff", ".gif", ".webp")
@@ -41,7 +42,7 @@ def read_image_folder(folder: Path, files: list[Path], image_shape: tuple[int, i
 
 
 def _read_grey(file: Path, image_shape: tuple[int, int] | None) -> Floats:
-    pillow = optional("PIL.Image", 'pip install "gsnmf[files]"')
+    pillow = import_optional("PIL.Image", "reading images", 'pip install "gsnmf[files]"')
     with reading(file, "an image"), pillow.open(file) as image:
         deep = image.mode.startswith(("I", "F"))
         grey = image if deep else image.convert("L")

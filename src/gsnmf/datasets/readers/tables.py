@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from gsnmf.datasets.readers.files import FileError, open_text, optional, reading
+from gsnmf.datasets.readers.files import FileError, open_text, reading
 from gsnmf.datasets.readers.labelled import LabelledMatrix
+from gsnmf.optional import import_optional
 
 _DELIMITERS = ",;\t"
 
@@ -42,7 +43,7 @@ def read_csv(path: Path, *, delimiter: str | None = None, header: bool | None = 
 
 def read_parquet(path: Path) -> LabelledMatrix:
     """A Parquet file: numbers, and at most one column of names."""
-    parquet = optional("pyarrow.parquet", 'pip install "gsnmf[files]"')
+    parquet = import_optional("pyarrow.parquet", "reading Parquet files", 'pip install "gsnmf[files]"')
     with reading(path, "a Parquet file"):
         table = parquet.read_table(path)
         index = (table.schema.pandas_metadata or {}).get("index_columns", [])
@@ -61,7 +62,7 @@ def read_parquet(path: Path) -> LabelledMatrix:
 
 def read_h5ad(path: Path, key: str | None = None) -> LabelledMatrix:
     """An AnnData file: its main matrix, or the layer that ``key`` names, as cells x genes."""
-    anndata = optional("anndata", "pip install anndata")
+    anndata = import_optional("anndata", "reading AnnData files", "pip install anndata")
     with reading(path, "an AnnData file"):
         data = anndata.read_h5ad(path)
         if key is not None and key not in data.layers:
@@ -129,5 +130,5 @@ def _is_number_text(cell: str, decimal_comma: bool) -> bool:
 
 
 def _is_number(kind: Any) -> bool:
-    types = optional("pyarrow.types", 'pip install "gsnmf[files]"')
+    types = import_optional("pyarrow.types", "reading Parquet files", 'pip install "gsnmf[files]"')
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind))

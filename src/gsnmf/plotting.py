@@ -1,0 +1,232 @@
+"""Pictures of a factorization, for notebooks and papers: functions that draw on Matplotlib axes and return them.
+
+They need Matplotlib: ``pip install "gsnmf[plot]"``. Every function takes ``ax``, the axes to draw on, and makes new
+ones without it. Matrices with images say so by ``image_shape``: an image is a row of the matrix unless only the number
+of its rows is that of the pixels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from gsnmf.comparison import Comparison, compare
+from gsnmf.datasets.readers.labelled import LabelledMatrix
+from gsnmf.explanation import Explanation
+from gsnmf.optional import import_optional
+from gsnmf.results import Factorization
+from gsnmf.validation import Floats, Indices, check_count, check_indices
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_OURS, _OTHER = "tab:blue", "tab:gray"
+
+
+def plot_comparison(result: Factorization, *, comparison: Comparison | None = None, ax: Axes | None = None) -> Axes:
+    """Quality of the result next to NMF and to truncated SVD, the bound, as bars.
+
+    Parameters
+    ----------
+    result : Factorization
+    comparison : Comparison, optional
+        As `gsnmf.comparison.compare` makes it, and by default computed; what it leaves out is not drawn.
+    ax : Axes, optional
+    """
+    axes = _axes(ax)
+    found = comparison or compare(result)
+    bars = [("this result", result.quality), ("NMF", found.nmf_quality), ("truncated SVD", found.svd_quality)]
+    drawn = [(name, quality) for name, quality in bars if quality is not None]
+    bar = axes.barh(*zip(*drawn, strict=True), color=[_OURS, *[_OTHER] * (len(drawn) - 1)])
+    axes.bar_label(bar, labels=[f"{quality:.1%}" for _, quality in drawn], padding=3)
+    axes.invert_yaxis()
+    axes.set_xlim(0.0, 1.15)
+    axes.set_xlabel("quality")
+    return axes
+
+
+def plot_factor(
+    result: Factorization,
+    number: int,
+    *,
+    members: Literal["columns", "rows"] = "columns",
+    names: Sequence[str] | None = None,
+    n_strongest: int = 10,
+    ax: Axes | None = None,
+) -> Axes:
+    """The columns, or rows, in which a factor is strongest, as bars.
+
+    Parameters
+    ----------
+    result : Factorization
+    number : int
+        Which factor, from 0: chosen columns come first, then chosen rows.
+    members : {"columns", "rows"}
+        What to show of it: its row of H, or its column of W.
+    names : sequence of str, optional
+        Of all columns, or rows.
+    n_strongest : int
+        How many to show, itself left out.
+    ax : Axes, optional
+    """
+    factors = Explanation(result).factors(n_strongest)
+    if not 0 <= number < len(factors):
+        raise ValueError(f"number must be in [0, {len(factors) - 1}]; got {number}.")
+    factor = factors[number]
+    by_columns = _check_axis(members) == "columns"
+    indices, strengths = (
+        (factor.columns, factor.column_strengths) if by_columns else (factor.rows, factor.row_strengths)
+    )
+    axes = _axes(ax)
+    axes.barh(np.arange(indices.size), strengths, color=_OURS)
+    axes.set_yticks(np.arange(indices.size), [_name(names, int(i), members[:-1]) for i in indices], parse_math=False)
+    axes.invert_yaxis()
+    own = names if (factor.axis == "column") == by_columns else None
+    axes.set_title(f"{_name(own, factor.index, factor.axis)}: {factor.share:.1%}", parse_math=False)
+    return axes
+
+
+def plot_errors(
+    result: Factorization, *, axis: Literal["rows", "columns"] = "rows", bins: int = 30, ax: Axes | None = None
+) -> Axes:
+    """How many rows, or columns, have a relative error of which size, as a histogram."""
+    axes = _axes(ax)
+    errors = Explanation(result).residuals(_check_axis(axis)).relative_errors
+    axes.hist(errors[np.isfinite(errors)], bins=check_count(bins, "bins"), color=_OURS)
+    axes.set_xlabel(f"relative error of {axis}")
+    axes.set_ylabel(axis)
+    return axes
+
+
+def plot_rank_path(result: Factorization, *, comparison: Comparison | None = None, ax: Axes | None = None) -> Axes:
+    """Quality of the first 1, 2, ... of the chosen columns and rows, the most useful first, and the bound by SVD.
+
+    Parameters
+    ----------
+    result : Factorization
+    comparison : Comparison, optional
+        As `gsnmf.comparison.compare` makes it, and by default computed.
+    ax : Axes, optional
+    """
+    axes = _axes(ax)
+    errors = Explanation(result).rank_path().errors
+    axes.plot(np.arange(errors.size), 1.0 - errors, "o-", color=_OURS, markersize=4, label="this result")
+    bound = (comparison or compare(result)).svd_path
+    if bound.size:
+        axes.plot(np.arange(bound.size), bound, "--", color=_OTHER, label="bound (SVD)")
+    axes.set_xlabel("columns and rows")
+    axes.set_ylabel("quality")
+    axes.set_ylim(bottom=0.0)
+    axes.legend(frameon=False)
+    return axes
+
+
+def plot_residual(result: Factorization, *, side: int = 160, ax: Axes | None = None) -> Axes:
+    """The residual as a picture, rows and columns grouped by their strongest factor.
+
+    Parameters
+    ----------
+    result : Factorization
+    side : int
+        Rows and columns of the picture at most; larger matrices are shown in blocks, by root mean square.
+    ax : Axes, optional
+    """
+    axes = _axes(ax)
+    matrix, residual = Explanation(result).pictures(check_count(side, "side"))
+    image = axes.imshow(residual, cmap="Blues", vmin=0.0, vmax=matrix.max() or 1.0, aspect="auto")
+    axes.set(xticks=[], yticks=[], xlabel="columns, by factor", ylabel="rows, by factor", title="residual")
+    axes.figure.colorbar(image, ax=axes, label="in units of the matrix's root mean square")
+    return axes
+
+
+def plot_pixels(result: Factorization, image_shape: tuple[int, int], *, ax: Axes | None = None) -> Axes:
+    """The chosen pixels, marked on the mean image."""
+    axes = _axes(ax)
+    data = _images_of(result, image_shape)
+    by_rows = data.pixels == "columns"
+    held = Explanation(result).products
+    axes.imshow(data.image((held if by_rows else held.T).column_sums), cmap="gray")
+    places = [data.pixel(int(p)) for p in (result.columns if by_rows else result.rows)]
+    axes.plot([x for _, x in places], [y for y, _ in places], "s", color="tab:orange", markeredgecolor="white")
+    axes.set_axis_off()
+    return axes
+
+
+def plot_images(result: Factorization, image_shape: tuple[int, int], *, ax: Axes | None = None) -> Axes:
+    """The chosen images, side by side."""
+    data = _images_of(result, image_shape)
+    chosen = result.rows if data.pixels == "columns" else result.columns
+    return _draw_strip(_axes(ax), [_image_row(result, data, chosen)], data)
+
+
+def plot_reconstructions(
+    result: Factorization, image_shape: tuple[int, int], images: Any, *, ax: Axes | None = None
+) -> Axes:
+    """Some images, and below each what the factorization makes of it.
+
+    Parameters
+    ----------
+    result : Factorization
+    image_shape : pair of int
+        Height and width.
+    images : sequence of int
+        Which ones.
+    ax : Axes, optional
+    """
+    data = _images_of(result, image_shape)
+    by_rows = data.pixels == "columns"
+    chosen = check_indices(images, result.matrix.shape[0 if by_rows else 1], "images")
+    models = result.reconstruct(rows=chosen) if by_rows else result.reconstruct(columns=chosen).T
+    return _draw_strip(_axes(ax), [_image_row(result, data, chosen), models], data)
+
+
+def _axes(ax: Axes | None) -> Axes:
+    if ax is not None:
+        return ax
+    plt = import_optional("matplotlib.pyplot", "gsnmf.plotting", 'pip install "gsnmf[plot]"')
+    axes: Axes = plt.subplots(layout="constrained")[1]
+    return axes
+
+
+def _check_axis(axis: Any) -> Literal["rows", "columns"]:
+    if axis == "rows":
+        return "rows"
+    if axis == "columns":
+        return "columns"
+    raise ValueError(f"axis must be 'rows' or 'columns'; got {axis!r}.")
+
+
+def _name(names: Sequence[str] | None, index: int, kind: str) -> str:
+    return f"{kind} {index}" if names is None else str(names[index])
+
+
+def _images_of(result: Factorization, image_shape: tuple[int, int]) -> LabelledMatrix:
+    return LabelledMatrix(result.matrix).with_image_shape((int(image_shape[0]), int(image_shape[1])))
+
+
+def _image_row(result: Factorization, data: LabelledMatrix, indices: Indices) -> Floats:
+    """Images as rows of an array."""
+    part: Any = result.matrix[indices] if data.pixels == "columns" else result.matrix[:, indices].T
+    return np.asarray(part if isinstance(part, np.ndarray) else part.toarray())
+
+
+def _draw_strip(axes: Axes, rows: list[Floats], data: LabelledMatrix) -> Axes:
+    """Rows of images in one picture, with a gap between them; each column of it has one scale."""
+    axes.set_axis_off()
+    if not len(rows[0]):
+        axes.set_title("no image chosen")
+        return axes
+    tops = [max(float(image.max()), np.finfo(float).tiny) for image in rows[0]]
+    strips = [
+        np.hstack(
+            [
+                np.pad(data.image(np.minimum(image / top, 1.0)), 1, constant_values=1.0)
+                for image, top in zip(row, tops, strict=True)
+            ]
+        )
+        for row in rows
+    ]
+    axes.imshow(np.vstack(strips), cmap="gray", vmin=0.0, vmax=1.0)
+    return axes

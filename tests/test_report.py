@@ -1,0 +1,269 @@
+"""What the report says is what was found, and whatever a name contains is text."""
+
+import base64
+import io
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import gsnmf
+from gsnmf.comparison import compare
+from gsnmf.datasets import LabelledMatrix, planted
+from gsnmf.explanation import Explanation
+from gsnmf.report.charts import histogram, rank_chart
+from gsnmf.report.findings import gather, summary
+from gsnmf.report.page import render_report, write_report
+from gsnmf.report.pictures import MAX_SIDE, grey_picture, ink_picture
+from gsnmf.report.words import counted, grouped, listed, percent, shown
+
+HOSTILE = (
+    "<script>document.title='owned'</script>",
+    '"><img src=x onerror=alert(1)>',
+    "' onmouseover='alert(1)",
+    "</style><style>body{display:none}",
+    "{{ 7 * 7 }}{% raise %}",
+    "\u202egnp.exe",
+    "a\x00b\x1b[31m",
+    "\udcff",
+    "&amp; &lt;",
+    "x" * 5000,
+)
+
+
+@pytest.fixture(scope="module")
+def result():
+    return gsnmf.factorize(sp.csr_array(planted((30, 24), 3, 2, random_state=0).matrix + 0.02), 5, method="gspa")
+
+
+@pytest.fixture(scope="module")
+def hostile(result):
+    names = tuple(HOSTILE[i % len(HOSTILE)] for i in range(30))
+    return LabelledMatrix(result.matrix, names, names[:24], source=HOSTILE[0])
+
+
+@pytest.fixture(scope="module")
+def findings(result):
+    return gather(result, parameters={"Rank": "5"})
+
+
+class Structure(HTMLParser):
+    """Elements of a page, with the void ones closed; `open` is empty at the end of a well-formed page."""
+
+    VOID = frozenset({"meta", "link", "img", "input", "br"})
+
+    def __init__(self, page):
+        super().__init__()
+        self.open, self.seen, self.ids = [], [], []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attributes):
+        self.seen.append((tag, dict(attributes)))
+        self.ids += [value for name, value in attributes if name == "id"]
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.seen.append((tag, dict(attributes)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_findings_are_those_of_the_result(result, findings):
+    assert findings.quality == result.quality
+    assert findings.sentence == (
+        f"{counted(result.columns.size, 'column')} and {counted(result.rows.size, 'row')} explain "
+        f"{percent(result.quality)} of 30 rows × 24 columns"
+    )
+    assert [f.index for f in findings.factors] == [*result.columns, *result.rows]
+    found = compare(result)
+    assert [bar.quality for bar in findings.bars] == [result.quality, found.nmf_quality, found.svd_quality]
+    assert [step.rank for step in findings.steps] == [1, 2, 3, 4, 5]
+    assert findings.steps[-1].quality == pytest.approx(result.quality)
+    for table, axis in zip(findings.tables, ("rows", "columns"), strict=True):
+        errors = Explanation(result).residuals(axis)
+        assert [row.error for row in table.worst] == [errors.relative_errors[row.index] for row in table.worst]
+        assert [row.error_share for row in table.worst] == sorted(errors.error_shares, reverse=True)
+    assert all(certificate.good for certificate in findings.certificates)
+
+
+def test_page_is_well_formed_and_alone(findings):
+    page = render_report(findings)
+    structure = Structure(page)
+    assert structure.open == []
+    assert len(structure.ids) == len(set(structure.ids))
+    for tag, attributes in structure.seen:
+        for name in ("src", "href"):
+            address = attributes.get(name)
+            assert address is None or address.startswith(("data:", "#")), (tag, address)
+            if address and address.startswith("#"):
+                assert address[1:] in structure.ids
+        assert not any(name.startswith("on") for name in attributes)
+    assert "default-src 'none'" in page
+    assert "http://" not in page
+    assert "https://" not in page
+
+
+def test_every_picture_is_described(findings):
+    for tag, attributes in Structure(render_report(findings)).seen:
+        assert tag != "img" or "alt" in attributes
+
+
+def test_hostile_names_are_text(result, hostile):
+    page = render_report(
+        gather(
+            result,
+            hostile,
+            title=HOSTILE[1],
+            about=HOSTILE[0],
+            warnings=HOSTILE[:3],
+            parameters={HOSTILE[0]: HOSTILE[1]},
+        )
+    )
+    structure = Structure(page)
+    assert structure.open == []
+    assert sum(tag == "script" for tag, _ in structure.seen) == 1
+    assert not any("onerror" in attributes or "onmouseover" in attributes for _, attributes in structure.seen)
+    assert "&lt;script&gt;" in page
+    assert not re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff]", page)
+    assert "x" * 200 not in page
+    page.encode()
+
+
+def test_summary_is_json(result, hostile):
+    again = json.loads(json.dumps(summary(gather(result, hostile))))
+    assert again["quality"] == result.quality
+    assert again["factors"][0]["index"] == result.columns[0]
+
+
+def test_written_whole(findings, tmp_path):
+    write_report(findings, tmp_path / "r.html")
+    assert (tmp_path / "r.html").read_text(encoding="utf-8") == render_report(findings)
+
+
+def test_what_was_not_computed_is_said(result):
+    page = render_report(gather(result, comparison=compare(result, max_operations=1.0)))
+    assert page.count("not computed: too much work at this size") == 2
+    assert "No bound computed" in page
+    assert "bound (SVD)" not in page
+
+
+@pytest.mark.parametrize("matrix", [np.zeros((3, 4)), np.ones((1, 1)), np.eye(4), np.ones((2, 50))])
+def test_degenerate_matrices(matrix):
+    page = render_report(gather(gsnmf.factorize(matrix, 1)))
+    assert Structure(page).open == []
+    assert "nan" not in re.sub(r"data:image[^\"]*", "", page).lower()
+
+
+def test_nothing_left_to_explain():
+    titles = [c.title for c in gather(gsnmf.factorize(np.outer([1, 2, 3], [1, 2]), 2)).certificates]
+    assert "Nothing left to explain" in titles
+
+
+def test_large_tables_are_cut():
+    matrix = np.random.default_rng(0).random((4, 900))
+    findings = gather(gsnmf.factorize(matrix, 2, method="spa-rows"))
+    assert (len(findings.tables[1].worst), findings.tables[1].total) == (500, 900)
+    assert "The 500 with the largest part of the error, of 900" in render_report(findings)
+
+
+def test_data_of_another_shape(result):
+    with pytest.raises(ValueError, match=r"shape of the matrix of the result, \(30, 24\); got \(24, 30\)"):
+        gather(result, LabelledMatrix(result.matrix.T))
+
+
+class TestImages:
+    @pytest.mark.parametrize("order", ["C", "F"])
+    @pytest.mark.parametrize("pixels", ["rows", "columns"])
+    def test_images_either_way_round(self, pixels, order):
+        rng = np.random.default_rng(0)
+        images = rng.random((9, 4, 3))
+        flat = np.array([image.ravel(order=order) for image in images])
+        result = gsnmf.factorize(flat.T if pixels == "rows" else flat, (2, 2), method="spa-both")
+        data = LabelledMatrix(
+            result.matrix, row_kind="a", column_kind="b", image_shape=(4, 3), pixels=pixels, image_order=order
+        )
+        found = gather(result, data).images
+        chosen = result.columns if pixels == "rows" else result.rows
+        assert [picture for _, picture in found.chosen] == [grey_picture(images[i]) for i in chosen]
+        of_pixels = result.rows if pixels == "rows" else result.columns
+        expected = [np.unravel_index(p, (4, 3), order=order) for p in of_pixels]
+        assert [(y, x) for x, y, _ in found.pixels] == expected
+        assert found.mean == grey_picture(images.mean(axis=0))
+        errors = [pair.error for pair in found.pairs]
+        assert errors == sorted(errors)
+
+    def test_page_with_images(self):
+        images = np.random.default_rng(0).random((9, 12))
+        result = gsnmf.factorize(images, 3, method="spa-rows")
+        page = render_report(gather(result, LabelledMatrix(result.matrix).with_image_shape((4, 3))))
+        assert Structure(page).open == []
+        assert "3 chosen images" in page
+
+
+class TestPictures:
+    def decode(self, uri):
+        pillow = pytest.importorskip("PIL.Image")
+        with pillow.open(io.BytesIO(base64.b64decode(uri.removeprefix("data:image/png;base64,")))) as image:
+            return np.asarray(image)
+
+    def test_grey(self):
+        values = np.array([[0.0, 1.0, 2.0], [4.0, 3.0, 8.0]])
+        np.testing.assert_array_equal(self.decode(grey_picture(values, 4.0)), [[0, 64, 128], [255, 191, 255]])
+        np.testing.assert_array_equal(self.decode(grey_picture(np.zeros((2, 2)))), np.zeros((2, 2)))
+
+    def test_ink(self):
+        pixels = self.decode(ink_picture(np.array([[0.0, 1.0]]), (1, 2, 3)))
+        np.testing.assert_array_equal(pixels, [[[1, 2, 3, 0], [1, 2, 3, 255]]])
+
+    @pytest.mark.parametrize("shape", [(1000, 300), (1, 1001), (401, 401)])
+    def test_large_pictures_are_reduced(self, shape):
+        pixels = self.decode(grey_picture(np.ones(shape)))
+        assert max(pixels.shape) <= MAX_SIDE
+        assert pixels.min() == 255
+
+
+class TestWords:
+    def test_percent(self):
+        for share, expected in ((0.5, "50.0 %"), (0.9996, "99.96 %"), (float("inf"), "∞"), (-0.25, "-25.0 %")):
+            assert percent(share).replace("\u00a0", " ") == expected
+
+    def test_counts_and_lists(self):
+        assert counted(1, "word") == "1 word"
+        assert counted(0, "word") == "0 words"
+        assert grouped(1234567) == "1\u2009234\u2009567"
+        assert (listed([]), listed(["a"]), listed(["a", "b", "c"])) == ("", "a", "a, b and c")
+
+    def test_shown(self):
+        assert shown("ä <b> \u05d0") == "ä <b> \u05d0"
+        assert shown("\ud800\x07") == "\ufffd\ufffd"
+        assert len(shown("y" * 999)) == 160
+
+
+class TestCharts:
+    def test_points_lie_between_the_axes(self):
+        chart = rank_chart([("ours", "ours", np.array([0.0, 0.3, 0.5])), ("bound", "svd", np.array([0.0, 0.4, 0.5]))])
+        for line in chart.lines:
+            x, y = np.array([point.split(",") for point in line.points.split()], dtype=float).T
+            assert np.all(np.diff(x) > 0)
+            assert np.all(np.diff(y) < 0)
+            assert chart.left <= x.min() <= x.max() <= chart.right
+            assert y.max() == chart.bottom
+        assert abs(chart.lines[0].label_y - chart.lines[1].label_y) >= 17
+        assert [label for _, label in chart.x_ticks] == ["0", "1", "2"]
+
+    @pytest.mark.parametrize(("rank", "last"), [(10, "10"), (16, "16"), (49, "40"), (100, "100"), (1000, "1000")])
+    def test_ticks_are_round(self, rank, last):
+        labels = [label for _, label in rank_chart([("", "ours", np.linspace(0, 1, rank + 1))]).x_ticks]
+        assert labels[-1] == last
+        assert 5 <= len(labels) <= 12
+
+    def test_histogram_counts_all(self):
+        errors = np.array([0.0, 0.1, 0.1, 0.9, np.inf])
+        bars = histogram(errors).bars
+        assert sum(int(label.split()[0]) for *_, label in bars) == 4
+        assert histogram(np.zeros(3)).largest == 3
