@@ -83,8 +83,8 @@ def cells(page, table, position):
 
 
 def visible_rows(page, table):
-    script = "return Array.from(document.querySelectorAll(`#${arguments[0]} tbody tr:not([hidden])`)).map(r => r.textContent)"
-    return page.execute_script(script, table)
+    rows = page.find_elements(By.CSS_SELECTOR, f"#{table} tbody tr:not([hidden])")
+    return [row.get_attribute("textContent") for row in rows]
 
 
 def header(page, table, position):

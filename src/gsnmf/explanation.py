@@ -124,19 +124,15 @@ class Explanation:
 
     def residuals(self, axis: Literal["rows", "columns"]) -> Residuals:
         """How well each row, or each column, is explained."""
-        held, left, right = (self.products, self.W, self.H) if axis == "rows" else (self.products.T, self.H.T, self.W.T)
-        norms = held.T.squared_column_norms
-        squared = norms - 2.0 * np.einsum("ik,ik->i", held.dot(right.T), left)
-        squared += np.einsum("ik,ik->i", left @ (right @ right.T), left)
-        squared = np.where(squared > 1e-14 * norms, squared, 0.0)  # the rest is rounding
-        with np.errstate(divide="ignore", invalid="ignore"):
-            relative = np.sqrt(np.where(squared > 0, squared / norms, 0.0))
-        contributions = left * right.sum(axis=1)
-        strongest = np.full(norms.size, -1, dtype=np.intp)
-        if contributions.shape[1]:
-            strongest = np.where(contributions.max(axis=1) > 0, contributions.argmax(axis=1), -1)
-        total = squared.sum()
-        return Residuals(relative, squared / total if total > 0 else squared, strongest)
+        return self._row_residuals if axis == "rows" else self._column_residuals
+
+    @cached_property
+    def _row_residuals(self) -> Residuals:
+        return _residuals(self.products, self.W, self.H)
+
+    @cached_property
+    def _column_residuals(self) -> Residuals:
+        return _residuals(self.products.T, self.H.T, self.W.T)
 
     def rank_path(self) -> RankPath:
         """The chosen columns and rows one after the other, the most useful first, with the error of each beginning.
@@ -167,6 +163,22 @@ class Explanation:
             squares = self.products.block_residuals(W, H, row_blocks, column_blocks)
             pictures.append(np.sqrt(np.maximum(squares, 0.0) / sizes / unit) if unit > 0 else squares)
         return pictures[0], pictures[1]
+
+
+def _residuals(held: Products, left: _Array, right: _Array) -> Residuals:
+    """How well the rows of a matrix are explained by a product."""
+    norms = held.T.squared_column_norms
+    squared = norms - 2.0 * np.einsum("ik,ik->i", held.dot(right.T), left)
+    squared += np.einsum("ik,ik->i", left @ (right @ right.T), left)
+    squared = np.where(squared > 1e-14 * norms, squared, 0.0)  # the rest is rounding
+    with np.errstate(divide="ignore", invalid="ignore"):
+        relative = np.sqrt(np.where(squared > 0, squared / norms, 0.0))
+    contributions = left * right.sum(axis=1)
+    strongest = np.full(norms.size, -1, dtype=np.intp)
+    if contributions.shape[1]:
+        strongest = np.where(contributions.max(axis=1) > 0, contributions.argmax(axis=1), -1)
+    total = squared.sum()
+    return Residuals(relative, squared / total if total > 0 else squared, strongest)
 
 
 def _strongest(values: Floats, count: int, itself: int | None) -> Indices:
