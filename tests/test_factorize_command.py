@@ -41,6 +41,7 @@ def save_parquet(path: Path):
 
 def save_h5ad(path: Path):
     anndata = pytest.importorskip("anndata")
+    anndata.settings.allow_write_nullable_strings = True  # what names are in a recent pandas
     anndata.AnnData(MATRIX).write_h5ad(path)
 
 

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 import gsnmf
 from gsnmf.datasets import planted
-from gsnmf.saving import load_provenance, whole_file
+from gsnmf.saving import load_provenance, whole_file, whole_files
 
 
 @pytest.fixture(params=[np.float64, np.float32])
@@ -98,3 +98,27 @@ def test_files_have_ordinary_permissions(tmp_path):
         stream.write(b"x")
     (tmp_path / "usual").write_bytes(b"x")
     assert (tmp_path / "new").stat().st_mode == (tmp_path / "usual").stat().st_mode
+
+
+def test_several_files_are_all_there_or_none(tmp_path, monkeypatch):
+    """The second file meets a full disk only when it is flushed, after the first is safe."""
+    synced = []
+
+    def full(descriptor):
+        synced.append(descriptor)
+        if len(synced) == 2:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+
+    def write_both():
+        with whole_files([tmp_path / "a", tmp_path / "b"]) as streams:
+            for stream in streams:
+                stream.write(b"x")
+
+    with pytest.raises(OSError, match="No space left") as raised:
+        write_both()
+    assert raised.value.filename == str(tmp_path)
+    assert os.listdir(tmp_path) == []
+    write_both()
+    assert sorted(os.listdir(tmp_path)) == ["a", "b"]

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -134,16 +134,31 @@ def load_provenance(path: str | Path) -> dict[str, Any]:
 @contextmanager
 def whole_file(path: str | Path) -> Iterator[BinaryIO]:
     """Open a file for writing that takes its place only when all is written, and leaves nothing behind if not."""
-    target = Path(path)
-    draft = target.with_name(f".{target.name}.{os.getpid()}.draft")
+    with whole_files([path]) as (stream,):
+        yield stream
+
+
+@contextmanager
+def whole_files(paths: Sequence[str | Path]) -> Iterator[list[BinaryIO]]:
+    """`whole_file` for several that belong together: all take their places, or none does."""
+    targets = [Path(path) for path in paths]
+    drafts = [target.with_name(f".{target.name}.{os.getpid()}.draft") for target in targets]
     try:
-        with draft.open("xb") as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())  # a full disk says so here, while the old file is still in place
-        draft.replace(target)
+        with ExitStack() as opened:
+            streams: list[BinaryIO] = [opened.enter_context(draft.open("xb")) for draft in drafts]
+            yield streams
+            for stream in streams:
+                stream.flush()
+                os.fsync(stream.fileno())  # a full disk says so here, while the old files are still in place
+        for draft, target in zip(drafts, targets, strict=True):
+            draft.replace(target)
+    except OSError as error:
+        if error.filename is None:  # as when a disk is full
+            error.filename = str(targets[0].parent)
+        raise
     finally:
-        draft.unlink(missing_ok=True)
+        for draft in drafts:
+            draft.unlink(missing_ok=True)
 
 
 def _read(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:

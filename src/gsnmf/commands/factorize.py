@@ -8,7 +8,6 @@ import os
 import platform
 import time
 import warnings
-from contextlib import ExitStack
 from datetime import UTC, datetime
 from enum import StrEnum
 from importlib.metadata import version
@@ -32,7 +31,7 @@ from gsnmf.methods import methods
 from gsnmf.report.findings import Findings, gather, summary
 from gsnmf.report.page import render_report
 from gsnmf.results import Factorization
-from gsnmf.saving import whole_file, write
+from gsnmf.saving import whole_files, write
 from gsnmf.weights import DEFAULT_TOLERANCE
 
 NOT_CONVERGED = 3
@@ -254,11 +253,10 @@ def _write(folder: Path, result: Factorization, findings: Findings) -> None:
     """All files, or none if anything goes wrong before the last is complete."""
     short = summary(findings)
     folder.mkdir(parents=True, exist_ok=True)
-    with ExitStack() as files:
-        streams = [files.enter_context(whole_file(folder / name)) for name in _FILES]
-        write(result, streams[0], provenance=short)
-        streams[1].write((json.dumps(short, indent=2) + "\n").encode())
-        streams[2].write(render_report(findings).encode())
+    with whole_files([folder / name for name in _FILES]) as (archive, in_short, page):
+        write(result, archive, provenance=short)
+        in_short.write((json.dumps(short, indent=2) + "\n").encode())
+        page.write(render_report(findings).encode())
 
 
 def _print(folder: Path, findings: Findings, as_json: bool, quiet: bool) -> None:
