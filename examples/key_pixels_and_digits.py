@@ -12,7 +12,8 @@ from sklearn.datasets import load_digits
 
 from _figure import figure_path, new_figure, save
 from gsnmf import GSNMF
-from gsnmf.demo import pixel_map, svd_quality
+from gsnmf.demo import pixel_map
+from gsnmf.nmf import truncated_svd
 
 RANK = 16
 
@@ -29,7 +30,7 @@ def main() -> None:
     print(f"{pixel_map(free.feature_indices_)}\n")
     key = ", ".join(str(labels[i]) for i in pictures.sample_indices_)
     print(f"Pictures alone: {key}, quality {pictures.quality_:.1%}\n")
-    best = svd_quality(X, RANK)
+    best = truncated_svd(X, RANK).quality
     print(f"Conclusion: pixels explain digits better than digits do, {free.quality_:.1%} of at most {best:.1%} (SVD).")
     if path:
         draw(free, pictures, X, labels, path)

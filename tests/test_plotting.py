@@ -141,7 +141,7 @@ class TestNotebook:
 
     def test_long_and_empty_results(self):
         matrix = np.random.default_rng(0).random((40, 40))
-        assert "and 5 more" in gsnmf.factorize(matrix, 25, method="spa-columns")._repr_html_()
+        assert "The first 20 of 25:" in gsnmf.factorize(matrix, 25, method="spa-columns")._repr_html_()
         assert "<tbody></tbody>" in gsnmf.factorize(np.zeros((2, 2)), 1)._repr_html_()
 
     def test_it_is_well_formed(self, result):

@@ -18,6 +18,7 @@ from gsnmf.results import Factorization
 from gsnmf.selection.candidates import Candidates
 from gsnmf.selection.pursuit import pursuit_path
 from gsnmf.selection.ranks import RankPath
+from gsnmf.topics import strongest
 from gsnmf.validation import Floats, Indices, check_count
 
 _Array = NDArray[np.float64]
@@ -174,22 +175,19 @@ def _residuals(held: Products, left: _Array, right: _Array) -> Residuals:
     with np.errstate(divide="ignore", invalid="ignore"):
         relative = np.sqrt(np.where(squared > 0, squared / norms, 0.0))
     contributions = left * right.sum(axis=1)
-    strongest = np.full(norms.size, -1, dtype=np.intp)
+    leading = np.full(norms.size, -1, dtype=np.intp)
     if contributions.shape[1]:
-        strongest = np.where(contributions.max(axis=1) > 0, contributions.argmax(axis=1), -1)
+        leading = np.where(contributions.max(axis=1) > 0, contributions.argmax(axis=1), -1)
     total = squared.sum()
-    return Residuals(relative, squared / total if total > 0 else squared, strongest)
+    return Residuals(relative, squared / total if total > 0 else squared, leading)
 
 
 def _strongest(values: Floats, count: int, itself: int | None) -> Indices:
     """Positions of the largest positive values, the largest first, without the factor's own."""
-    candidates = np.flatnonzero(values > 0)
-    if itself is not None:
-        candidates = candidates[candidates != itself]
-    if candidates.size > count:
-        kth = np.partition(values[candidates], candidates.size - count)[candidates.size - count]
-        candidates = candidates[values[candidates] >= kth]
-    return candidates[np.argsort(-values[candidates], kind="stable")][:count]
+    if itself is None:
+        return strongest(values, count)
+    found = strongest(values, count + 1)
+    return np.asarray(found[found != itself][:count])
 
 
 def _blocks(groups: Indices, side: int) -> Indices:

@@ -186,9 +186,9 @@ class Factorization:
         return np.asarray(W @ H)
 
     def _repr_html_(self) -> str:
-        from gsnmf.report.notebook import render_fragment  # results know nothing of how they are shown
+        from gsnmf.report.notebook import factor_table  # results know nothing of how they are shown
 
-        return render_fragment(self)
+        return factor_table(self)._repr_html_()
 
 
 def _dense(part: Matrix) -> Floats:

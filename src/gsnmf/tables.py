@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_CELL = 'style="text-align: left; vertical-align: top"'
 
 
 @dataclass(frozen=True, repr=False)
@@ -36,10 +39,8 @@ class Table:
         return "\n".join(([self.caption] if self.caption else []) + lines)
 
     def _repr_html_(self) -> str:
-        from gsnmf.report.html import element, table
-
-        caption = element("p", self.caption) if self.caption else ""
-        return caption + table(self.header, [[_shown(cell) for cell in row] for row in self.rows])
+        caption = f"<p>{escape(self.caption)}</p>" if self.caption else ""
+        return caption + html_table(self.header, [[_shown(cell) for cell in row] for row in self.rows])
 
     def to_frame(self) -> pd.DataFrame:
         """The table as a pandas DataFrame, with numbers as numbers and tuples as tuples."""
@@ -66,6 +67,22 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str
         "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
         for cells in (header, ["-" * width for width in widths], *rows)
     ]
+
+
+def html_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in HTML, its cells as text whatever they contain; colours are those of the page around it.
+
+    Examples
+    --------
+    >>> html_table(["name"], [["<b>"]])[-35:]
+    '&lt;b&gt;</td></tr></tbody></table>'
+    """
+
+    def line(kind: str, cells: Sequence[str]) -> str:
+        return f"<tr>{''.join(f'<{kind} {_CELL}>{escape(cell)}</{kind}>' for cell in cells)}</tr>"
+
+    body = "".join(line("td", cells) for cells in rows)
+    return f"<table><thead>{line('th', header)}</thead><tbody>{body}</tbody></table>"
 
 
 def _shown(cell: object) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gsnmf.validation import Floats
+from gsnmf.validation import Floats, Indices
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,19 @@ def describe_factors(
     )
 
 
+def strongest(values: Floats, count: int | None = None) -> Indices:
+    """Positions of the largest positive values, at most ``count`` of them, the largest first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> strongest(np.array([0.0, 2.0, 5.0, 2.0]), 2)
+    array([2, 1])
+    """
+    positive = np.flatnonzero(values > 0)
+    return positive[np.argsort(-values[positive], kind="stable")][:count]
+
+
 def _strongest(values: Floats, names: Sequence[str], itself: str, count: int) -> tuple[str, ...]:
     """Names of the largest positive values, without the factor's own."""
-    order = np.argsort(-values, kind="stable")
-    return tuple([names[i] for i in order if values[i] > 0 and names[i] != itself][:count])
+    return tuple([names[i] for i in strongest(values) if names[i] != itself][:count])
