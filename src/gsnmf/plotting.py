@@ -1,6 +1,6 @@
 """Pictures of a factorization, for notebooks and papers: functions that draw on Matplotlib axes and return them.
 
-They need Matplotlib: ``pip install "gsnmf[plot]"``. Every function takes ``ax``, the axes to draw on, and makes new
+They need Matplotlib: ``pip install "gsnmf[plots]"``. Every function takes ``ax``, the axes to draw on, and makes new
 ones without it. Matrices with images say so by ``image_shape``: an image is a row of the matrix unless only the number
 of its rows is that of the pixels.
 """
@@ -185,7 +185,7 @@ def plot_reconstructions(
 def _axes(ax: Axes | None) -> Axes:
     if ax is not None:
         return ax
-    plt = import_optional("matplotlib.pyplot", "gsnmf.plotting", 'pip install "gsnmf[plot]"')
+    plt = import_optional("matplotlib.pyplot", "gsnmf.plotting", 'pip install "gsnmf[plots]"')
     axes: Axes = plt.subplots(layout="constrained")[1]
     return axes
 
