@@ -127,7 +127,7 @@ def test_missing_library_is_named(result, monkeypatch):
     for name in [name for name in sys.modules if name.startswith("matplotlib")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ModuleNotFoundError, match=r'needs matplotlib; pip install "gsnmf\[plot\]"'):
+    with pytest.raises(ModuleNotFoundError, match=r'needs matplotlib; pip install "gsnmf\[plots\]"'):
         plotting.plot_errors(result)
 
 
