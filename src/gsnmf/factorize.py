@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from gsnmf.methods import AUTO, find_method
-from gsnmf.products import products
+from gsnmf.methods import AUTO, Method, find_method
+from gsnmf.products import Products, products
 from gsnmf.results import Factorization, Selection
 from gsnmf.scaling import scale as scale_matrix
 from gsnmf.selection.automatic import Effort, automatic_selection
-from gsnmf.validation import Matrix, check_count, check_matrix, check_positive
+from gsnmf.validation import Matrix, check_count, check_matrix, check_positive, is_dask
 from gsnmf.weights import DEFAULT_MAX_ITERATIONS, DEFAULT_TOLERANCE, solve_weights, warn_unless_converged
 
 
@@ -66,10 +66,12 @@ def factorize(
     """
     tolerance = check_positive(tolerance, "tolerance")
     max_iterations = check_count(max_iterations, "max_iterations")
-    checked = check_matrix(matrix)
-    selection = _select(checked, rank, method, effort, scale)
+    checked = check_matrix(matrix, lazy=True)
+    choose = _method(method, rank, checked)
+    held = products(checked)
+    selection = _select(_scaled(checked) if scale else held, rank, choose, effort)
     weights = solve_weights(
-        products(checked),
+        held,
         selection.columns,
         selection.rows,
         tolerance=tolerance,
@@ -101,12 +103,24 @@ def select(
     >>> gsnmf.select([[1, 0, 2], [0, 1, 2], [0, 0, 1]], 2, method="spa-rows").rows
     array([0, 1])
     """
-    return _select(check_matrix(matrix), rank, method, effort, scale)
+    checked = check_matrix(matrix, lazy=True)
+    choose = _method(method, rank, checked)
+    return _select(_scaled(checked) if scale else products(checked), rank, choose, effort)
 
 
-def _select(matrix: Matrix, rank: Any, method: str, effort: Effort, scale: bool) -> Selection:
-    choose = find_method(method)
-    held = products(scale_matrix(matrix).matrix if scale else matrix)
-    if choose is AUTO:
-        return automatic_selection(held, choose.checked_rank(rank, held.shape), effort)
-    return choose(held, rank)
+def _method(name: str, rank: Any, matrix: Matrix) -> Method:
+    """The method of that name, if it takes such a rank and matrix: known before the data are read."""
+    method = find_method(name)
+    method.check_place(is_dask(matrix))
+    method.checked_rank(rank, matrix.shape)
+    return method
+
+
+def _scaled(matrix: Matrix) -> Products:
+    return products(scale_matrix(matrix).matrix)
+
+
+def _select(matrix: Products, rank: Any, method: Method, effort: Effort) -> Selection:
+    if method is AUTO:
+        return automatic_selection(matrix, method.checked_rank(rank, matrix.shape), effort)
+    return method(matrix, rank)

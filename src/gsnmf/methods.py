@@ -46,6 +46,8 @@ class Method:
         DOI of the publication.
     rank : {"number", "pair", "either"}
         Whether the rank is a number, a pair (n_columns, n_rows), or may be either.
+    out_of_core : bool
+        Whether it takes a Dask array.
     """
 
     name: str
@@ -56,10 +58,21 @@ class Method:
     reference: str
     rank: Literal["number", "pair", "either"]
     run: Callable[[Products, Any], Selection]
+    out_of_core: bool = False
 
     def __call__(self, matrix: Products, rank: Any) -> Selection:
         """Check the rank and choose."""
+        self.check_place(matrix.out_of_core)
         return self.run(matrix, self.checked_rank(rank, matrix.shape))
+
+    def check_place(self, out_of_core: bool) -> None:
+        """Say which methods take a matrix that is not in memory if this one does not."""
+        if out_of_core and not self.out_of_core:
+            names = ", ".join(repr(method.name) for method in _METHODS if method.out_of_core)
+            raise ValueError(
+                f"method must be one of {names} for a Dask array; got {self.name!r}, which needs the matrix in "
+                "memory: pass matrix.compute() if it fits."
+            )
 
     def checked_rank(self, rank: Any, shape: tuple[int, int], *, name: str = "rank") -> int | tuple[int, int]:
         """The rank as the method takes it, or an error that says what is allowed."""
@@ -99,6 +112,7 @@ AUTO = Method(
     reference=_MODEL,
     rank="either",
     run=automatic_selection,
+    out_of_core=True,
 )
 
 _METHODS = (
@@ -132,6 +146,7 @@ _METHODS = (
         reference="",
         rank="number",
         run=pursuit,
+        out_of_core=True,
     ),
     Method(
         name="gspa",
@@ -142,6 +157,7 @@ _METHODS = (
         reference="10.1109/TPAMI.2019.2956046",
         rank="number",
         run=generalized_successive_projection,
+        out_of_core=True,
     ),
     Method(
         name="spa-columns",
@@ -152,6 +168,7 @@ _METHODS = (
         reference="10.1109/TPAMI.2013.226",
         rank="number",
         run=lambda matrix, rank: successive_projection(matrix, rank, axis="columns"),
+        out_of_core=True,
     ),
     Method(
         name="spa-rows",
@@ -162,6 +179,7 @@ _METHODS = (
         reference="10.1109/TPAMI.2013.226",
         rank="number",
         run=lambda matrix, rank: successive_projection(matrix, rank, axis="rows"),
+        out_of_core=True,
     ),
     Method(
         name="spa-both",
@@ -172,6 +190,7 @@ _METHODS = (
         reference="10.1109/TPAMI.2019.2956046",
         rank="pair",
         run=lambda matrix, pair: successive_projection_both(matrix, *pair),
+        out_of_core=True,
     ),
     *(
         Method(

@@ -79,7 +79,7 @@ def relative_error(matrix: Any, W: ArrayLike | Factor, H: ArrayLike | Factor) ->
     >>> relative_error([[3.0, 0.0], [0.0, 4.0]], [[1.0], [0.0]], [[3.0, 0.0]])
     0.8
     """
-    checked = check_matrix(matrix)
+    checked = check_matrix(matrix, lazy=True)
     left, right = _check_factor(W, "W"), _check_factor(H, "H")
     expected = (checked.shape[0], right.shape[0]), (left.shape[1], checked.shape[1])
     if (left.shape, right.shape) != expected:

@@ -2,7 +2,7 @@
 
 An algorithm never looks at a matrix itself. It asks for products, norms, single columns and blocks of columns,
 and of the transpose for the same of the rows, so that every algorithm is written once for columns and holds for
-rows, and dense and sparse matrices differ in this module and nowhere else.
+rows, and dense and sparse matrices differ in this module and nowhere else (Dask arrays: `gsnmf.dask_products`).
 
 Squared quantities must not overflow or vanish, so a matrix whose largest entry is extreme is held in another
 unit (a power of two, hence without rounding). All that the library returns, indices, weights and relative
@@ -15,13 +15,14 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gsnmf.kernels import sparse_gram_rows
-from gsnmf.validation import Floats, Indices, Matrix, Sparse
+from gsnmf.validation import Floats, Indices, Matrix, Sparse, is_dask
 
 BLOCK_BYTES = 1 << 25
 """Working memory for the explicit blocks of a residual."""
@@ -35,6 +36,8 @@ _SAFE_EXPONENT = {np.dtype(np.float32): 40, np.dtype(np.float64): 400}
 def products(matrix: Matrix) -> Products:
     """Wrap a validated matrix, in a unit in which squares neither overflow nor vanish.
 
+    The entries of a Dask array are checked here, in the pass that also finds its norms.
+
     Examples
     --------
     >>> import numpy as np
@@ -42,6 +45,10 @@ def products(matrix: Matrix) -> Products:
     >>> M.squared_column_norms, M.T.squared_column_norms
     (array([25.,  4.]), array([ 9., 20.]))
     """
+    if is_dask(matrix):
+        from gsnmf.dask_products import DaskProducts
+
+        return DaskProducts(matrix)
     exponent = _unit(matrix)
     if isinstance(matrix, np.ndarray):
         held: Products = DenseProducts(np.ldexp(matrix, -exponent) if exponent else matrix)
@@ -61,6 +68,8 @@ class Products(ABC):
     dtype: np.dtype[np.floating]
     exponent: int = 0
     """The matrix is held in units of two to this power."""
+    out_of_core: bool = False
+    """Whether every request, also for a single column, reads all of the data: better one more product than one more."""
 
     @property
     @abstractmethod
@@ -97,6 +106,26 @@ class Products(ABC):
     def gram_rows(self, indices: Indices) -> NDArray[np.float64]:
         """The rows ``indices`` of M'M, a dense k x n block in double precision."""
 
+    def with_products(self, indices: Indices) -> tuple[Floats, NDArray[np.float64]]:
+        """The columns C at ``indices`` as `columns` gives them, and M'C, n x k in double precision, in one pass."""
+        return self.columns(indices), self.gram_rows(indices).T
+
+    def gram(self, indices: Indices) -> NDArray[np.float64]:
+        """C'C for the columns C at increasing ``indices``, k x k in double precision."""
+        chosen = self.submatrix(indices).astype(np.float64, copy=False)
+        gram = chosen.T @ chosen
+        return np.asarray(gram if isinstance(gram, np.ndarray) else gram.toarray())
+
+    def residual_norms(self, indices: Indices, W: Floats, H: Floats) -> NDArray[np.float64]:
+        """Squared norms of the columns of M[:, indices] - W H, for dense factors of shape (m, k) and (k, size)."""
+        norms = np.empty(indices.size)
+        step = max(1, BLOCK_BYTES // (self.shape[0] * self.dtype.itemsize))
+        for start in range(0, indices.size, step):
+            part = slice(start, start + step)
+            residual = self.columns(indices[part]) - W @ H[:, part]
+            norms[part] = np.einsum("ij,ij->j", residual, residual, dtype=np.float64)
+        return norms
+
     @abstractmethod
     def residual(self, W: Floats, H: Floats) -> Residual:
         """E = M - W H, explicit where M is dense and implicit where it is sparse."""
@@ -117,6 +146,11 @@ class Products(ABC):
     def column(self, index: int) -> Floats:
         """One column as a dense vector."""
         return self.columns(np.array([index]))[:, 0]
+
+    @property
+    def accumulator(self) -> np.dtype[np.floating]:
+        """Type in which vectors are kept for products with the matrix."""
+        return self.dtype
 
     @cached_property
     def squared_norm(self) -> float:
@@ -377,11 +411,26 @@ def _block_grams(factor: Floats, blocks: Indices) -> NDArray[np.float64]:
     return np.array([(part.T @ part).ravel() for part in parts])
 
 
+def dense_columns(matrix: Matrix, indices: Indices, *, across: bool = False) -> Floats:
+    """Columns of a validated matrix, or, ``across``, rows as columns, as a dense block in the unit of the matrix."""
+    if is_dask(matrix):
+        from gsnmf.dask_products import gather
+
+        return gather(matrix, indices, across=across)
+    part = matrix[indices].T if across else matrix[:, indices]
+    return part if isinstance(part, np.ndarray) else np.asarray(part.toarray())
+
+
 def _unit(matrix: Matrix) -> int:
     """Exponent of the power of two in which the matrix is held: 0 unless its largest entry is extreme."""
     entries = matrix if isinstance(matrix, np.ndarray) else matrix.data
-    exponent = math.frexp(float(entries.max(initial=0.0)))[1]
-    return exponent if abs(exponent) > _SAFE_EXPONENT[matrix.dtype] else 0
+    return safe_exponent(float(entries.max(initial=0.0)), matrix.dtype)
+
+
+def safe_exponent(largest: float, dtype: np.dtype[Any]) -> int:
+    """Exponent of the power of two in which entries up to ``largest`` have safe squares; 0 unless it is extreme."""
+    exponent = math.frexp(largest)[1]
+    return exponent if abs(exponent) > _SAFE_EXPONENT[dtype] else 0
 
 
 def _blas_ready(matrix: Floats) -> Floats:

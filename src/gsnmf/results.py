@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from gsnmf.products import dense_columns
 from gsnmf.validation import Floats, Indices, Matrix
 
 StopReason = Literal["rank reached", "residual is zero"]
@@ -166,12 +167,12 @@ class Factorization:
     @property
     def W(self) -> Floats:
         """Left factor [M[:, columns], P2], shape (m, r1 + r2), dense."""
-        return np.hstack([_dense(self.matrix[:, self.columns]), self.row_weights])
+        return np.hstack([dense_columns(self.matrix, self.columns), self.row_weights])
 
     @property
     def H(self) -> Floats:
         """Right factor [P1; M[rows, :]], shape (r1 + r2, n), dense."""
-        return np.vstack([self.column_weights, _dense(self.matrix[self.rows, :])])
+        return np.vstack([self.column_weights, dense_columns(self.matrix, self.rows, across=True).T])
 
     def reconstruct(self, rows: Indices | slice | None = None, columns: Indices | slice | None = None) -> Floats:
         """The approximation W H, or a part of it.
@@ -189,7 +190,3 @@ class Factorization:
         from gsnmf.report.notebook import factor_table  # results know nothing of how they are shown
 
         return factor_table(self)._repr_html_()
-
-
-def _dense(part: Matrix) -> Floats:
-    return part if isinstance(part, np.ndarray) else part.toarray()

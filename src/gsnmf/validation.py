@@ -5,7 +5,8 @@ float64, either a NumPy array in any memory order or a canonical SciPy CSR or CS
 """
 
 import numbers
-from typing import Any, TypeAlias
+import sys
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,7 +21,7 @@ _CHECK_BLOCK = 1 << 22  # entries looked at together: bounds the memory of a che
 _PARTS = ("data", "indices", "indptr")
 
 
-def check_matrix(matrix: Any, *, name: str = "matrix") -> Matrix:
+def check_matrix(matrix: Any, *, name: str = "matrix", lazy: bool = False, origin: tuple[int, int] = (0, 0)) -> Matrix:
     """Return ``matrix`` as a nonnegative float array or canonical sparse array, or say what is wrong with it.
 
     float32 and float64 stay what they are, every other real type becomes float64. Nothing is copied that
@@ -32,6 +33,11 @@ def check_matrix(matrix: Any, *, name: str = "matrix") -> Matrix:
         Two-dimensional, at least one row and one column, entries finite and not negative.
     name : str
         How error messages call it.
+    lazy : bool
+        Whether a Dask array is allowed. It comes back as it is, and its entries are checked when they are first read,
+        by `gsnmf.products.products`.
+    origin : pair of int
+        Position, in error messages, of the first entry.
 
     Returns
     -------
@@ -55,11 +61,19 @@ def check_matrix(matrix: Any, *, name: str = "matrix") -> Matrix:
     ...
     ValueError: matrix must be nonnegative; got -2.0 at row 0, column 1.
     """
-    checked = _canonical_sparse(matrix, name) if sp.issparse(matrix) else _dense(matrix, name)
+    if is_dask(matrix) or _is_dask_frame(matrix):
+        return cast("Matrix", _check_dask(matrix, name, lazy))
+    checked = _canonical_sparse(matrix, name, origin) if sp.issparse(matrix) else _dense(matrix, name)
     if min(checked.shape) == 0:
         raise ValueError(f"{name} must have at least one row and one column; got shape {checked.shape}.")
-    _check_entries(checked, name)
+    _check_entries(checked, name, origin)
     return checked
+
+
+def is_dask(matrix: Any) -> bool:
+    """Whether this is a Dask array; Dask is not imported to find out."""
+    module = sys.modules.get("dask.array")
+    return module is not None and isinstance(matrix, module.Array)
 
 
 def check_rank(rank: Any, shape: tuple[int, int], *, name: str = "rank") -> int:
@@ -131,7 +145,8 @@ def _integer(value: Any, name: str) -> int:
     return int(value)
 
 
-def _float_type(dtype: np.dtype[Any], name: str) -> type[np.floating[Any]]:
+def float_type(dtype: np.dtype[Any], name: str) -> type[np.floating[Any]]:
+    """The type that entries of type ``dtype`` are computed in."""
     if dtype.kind not in "fiub":
         raise TypeError(f"{name} must hold real numbers; got dtype {dtype}.")
     return np.float32 if dtype == np.float32 else np.float64
@@ -145,7 +160,7 @@ def _dense(matrix: Any, name: str) -> Floats:
         raise ValueError(f"{name} must be two-dimensional; got shape {array.shape}.")
     if array.dtype == object:
         array = _numbers_from_objects(array, name)
-    target = _float_type(array.dtype, name)
+    target = float_type(array.dtype, name)
     with np.errstate(over="ignore"):  # an overflowing long double is found as infinite below
         # byte order counts: compiled kernels want the machine's own
         return array.astype(np.dtype(target), copy=False, subok=False)
@@ -162,10 +177,24 @@ def _numbers_from_objects(array: NDArray[np.object_], name: str) -> NDArray[Any]
     return array.astype(np.float64)
 
 
-def _canonical_sparse(matrix: Any, name: str) -> Sparse:
+def _is_dask_frame(matrix: Any) -> bool:
+    return type(matrix).__module__.startswith("dask") and hasattr(matrix, "to_dask_array")
+
+
+def _check_dask(matrix: Any, name: str, lazy: bool) -> Any:
+    if _is_dask_frame(matrix):
+        raise TypeError(f"{name} is a Dask DataFrame; pass {name}.to_dask_array(lengths=True).")
+    if not lazy:
+        raise TypeError(f"{name} is a Dask array, and this needs it in memory; pass {name}.compute() if it fits.")
+    from gsnmf.dask_products import check_dask_matrix
+
+    return check_dask_matrix(matrix, name)
+
+
+def _canonical_sparse(matrix: Any, name: str, origin: tuple[int, int]) -> Sparse:
     if matrix.ndim != 2:
         raise ValueError(f"{name} must be two-dimensional; got shape {matrix.shape}.")
-    target = _float_type(matrix.dtype, name)
+    target = float_type(matrix.dtype, name)
     kind = sp.csc_array if matrix.format == "csc" else sp.csr_array
     compressed = kind(matrix)
     if compressed.dtype != target:
@@ -176,12 +205,12 @@ def _canonical_sparse(matrix: Any, name: str) -> Sparse:
         if any(shared):
             compressed = compressed.copy()
         compressed.sum_duplicates()
-        _check_entries(compressed, name)
+        _check_entries(compressed, name, origin)
         compressed.eliminate_zeros()
     return compressed
 
 
-def _check_entries(matrix: Matrix, name: str) -> None:
+def _check_entries(matrix: Matrix, name: str, origin: tuple[int, int]) -> None:
     """Raise unless every entry is finite and not negative."""
     entries = matrix if isinstance(matrix, np.ndarray) else matrix.data.reshape(1, -1)
     step = max(1, _CHECK_BLOCK // max(1, entries.shape[1]))
@@ -194,7 +223,7 @@ def _check_entries(matrix: Matrix, name: str) -> None:
         value = block[row_in_block, offset]
         row, column = _position(matrix, start + row_in_block, offset)
         wanted = "nonnegative" if value < 0 and np.isfinite(value) else "finite"
-        raise ValueError(f"{name} must be {wanted}; got {value} at row {row}, column {column}.")
+        raise ValueError(f"{name} must be {wanted}; got {value} at row {origin[0] + row}, column {origin[1] + column}.")
 
 
 def _position(matrix: Matrix, row: int, column: int) -> tuple[int, int]:

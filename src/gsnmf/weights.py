@@ -25,6 +25,7 @@ J. Moré, G. Toraldo, On the solution of large quadratic programming problems wi
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from dataclasses import dataclass, replace
 from functools import cache
@@ -50,6 +51,9 @@ _SMALL_RESIDUAL = 1e-3
 
 _CANCELLED = 1e-8
 """Squared relative errors below this are computed from the residual itself: Gram products have lost their digits."""
+
+_INDEPENDENT = 1e-4
+"""Columns whose residuals after those before them are longer than this part of them are solved for by Gram products."""
 
 _GUESSING_SWEEPS = 3
 _SWEEPS = 2
@@ -105,7 +109,7 @@ def fit_weights(
     >>> weights.converged
     True
     """
-    checked = check_matrix(matrix)
+    checked = check_matrix(matrix, lazy=True)
     m, n = checked.shape
     columns, rows = check_indices(columns, n, "columns"), check_indices(rows, m, "rows")
     if start is not None:
@@ -199,14 +203,26 @@ def _one_sided(matrix: Products, indices: Indices) -> tuple[_Array, float, float
     if indices.size == 0:
         return np.zeros((matrix.shape[1], 0)), matrix.squared_norm, 0.0
     lengths = np.sqrt(matrix.squared_column_norms[indices])
-    orthogonal, triangle = _reduced(matrix.columns(indices).astype(np.float64, copy=False) / lengths)
-    targets = np.ascontiguousarray(matrix.T.dot(orthogonal), dtype=np.float64)
+    triangle, targets = _reduced_columns(matrix, indices, lengths)
     X = _exact(triangle, targets)
     residual = targets - X @ triangle.T
     outside = max(0.0, matrix.squared_norm - float(np.vdot(targets, targets)))
     squared_error = outside + float(np.vdot(residual, residual))
     violation = _violation(X, -(residual @ triangle))
     return X / lengths, squared_error, _relative(violation, squared_error, matrix.squared_norm)
+
+
+def _reduced_columns(matrix: Products, indices: Indices, lengths: _Array) -> tuple[_Array, _Array]:
+    """R and M'Q of a factorization C = QR of the chosen columns, scaled to unit length."""
+    if matrix.out_of_core:
+        images = matrix.gram_rows(indices) / lengths[:, None]
+        with contextlib.suppress(linalg.LinAlgError):
+            lower = linalg.cholesky(images[:, indices] / lengths, lower=True)
+            if lower.diagonal().min() > _INDEPENDENT:  # Gram products have kept half of their digits or more
+                targets = linalg.solve_triangular(lower, images, lower=True, check_finite=False)
+                return np.ascontiguousarray(lower.T), np.ascontiguousarray(targets.T)
+    orthogonal, triangle = _reduced(matrix.columns(indices).astype(np.float64, copy=False) / lengths)
+    return triangle, np.ascontiguousarray(matrix.T.dot(orthogonal), dtype=np.float64)
 
 
 def _reduced(basis: _Array) -> tuple[_Array, _Array]:
@@ -300,15 +316,18 @@ class JointProblem:
         """Gather the Gram products of nonzero columns and rows."""
         column_lengths = np.sqrt(matrix.squared_column_norms[columns])
         row_lengths = np.sqrt(matrix.T.squared_column_norms[rows])
-        C = np.ascontiguousarray(matrix.columns(columns) / column_lengths)
-        R = np.ascontiguousarray(matrix.T.columns(rows) / row_lengths)
+        (chosen_columns, image_of_C), (chosen_rows, image_of_R) = (
+            side.with_products(indices) for side, indices in ((matrix, columns), (matrix.T, rows))
+        )
+        C = np.ascontiguousarray(chosen_columns / column_lengths, dtype=np.float64)
+        R = np.ascontiguousarray(chosen_rows / row_lengths, dtype=np.float64)
         return cls(
             C=C,
             R=R,
             gram_C=C.T @ C,
             gram_R=R.T @ R,
-            linear_P=np.negative(matrix.T.dot(C), order="C"),
-            linear_Q=np.negative(matrix.dot(R), order="C"),
+            linear_P=np.ascontiguousarray(-image_of_C / column_lengths),
+            linear_Q=np.ascontiguousarray(-image_of_R / row_lengths),
             column_lengths=column_lengths,
             row_lengths=row_lengths,
             squared_norm=matrix.squared_norm,

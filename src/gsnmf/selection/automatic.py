@@ -81,7 +81,7 @@ def automatic_selection(matrix: Products, rank: int | tuple[int, int], effort: E
     if effort not in _BUDGETS:
         raise ValueError(f"effort must be one of {', '.join(map(repr, _BUDGETS))}; got {effort!r}.")
     budget = _BUDGETS[effort]
-    small = matrix.shape[0] * matrix.shape[1] <= budget.convex_entries
+    small = matrix.shape[0] * matrix.shape[1] <= budget.convex_entries and not matrix.out_of_core
     if not isinstance(rank, int):
         if small:
             return convex_selection(matrix, rank, method="auto")
@@ -90,7 +90,8 @@ def automatic_selection(matrix: Products, rank: int | tuple[int, int], effort: E
     n_exchanges = budget.seconds / _exchange_seconds(matrix.shape, budget.candidates, rank)
     pursued = effort != "fast"
     candidates = candidate_pool(matrix, _n_candidates(matrix.shape, budget, rank) if n_exchanges >= 1 or pursued else 0)
-    methods = [*_PROJECTIONS, *([convex_selection] if small else []), *(_HULLS if budget.hulls else [])]
+    hulls = budget.hulls and not matrix.out_of_core  # they would read the data for every score
+    methods = [*_PROJECTIONS, *([convex_selection] if small else []), *(_HULLS if hulls else [])]
     fits = _starts(candidates, rank, methods, with_pursuit=pursued)
     best = fits[0]
     for fit in fits[: budget.n_refined]:

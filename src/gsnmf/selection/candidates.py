@@ -75,11 +75,11 @@ class CandidateSide:
         new = np.unique(indices[(self._position[indices] < 0) & (self.matrix.squared_column_norms[indices] > 0)])
         if new.size == 0:
             return
-        vectors = np.ascontiguousarray(self.matrix.columns(new).T, dtype=np.float64)
+        vectors, images = self.matrix.with_products(new)
         self._position[new] = np.arange(self.indices.size, self.indices.size + new.size)
         self.indices = np.concatenate([self.indices, new])
-        self.vectors = np.vstack([self.vectors, vectors])
-        self.products = np.vstack([self.products, self.matrix.gram_rows(new)])
+        self.vectors = np.vstack([self.vectors, vectors.T], dtype=np.float64)
+        self.products = np.vstack([self.products, images.T])
         self.lengths = np.sqrt(self.matrix.squared_column_norms[self.indices])
 
     def positions(self, indices: Indices) -> Indices:

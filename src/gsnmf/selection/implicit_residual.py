@@ -6,9 +6,20 @@ and :math:`2 u_i h_i - u_i^2 \|g\|^2` from that of row i: two products with M, a
 
 Norms that are only ever reduced lose their digits, so a norm far below the value it was last computed at is computed
 again from the residual column itself before anything is decided by it, as LAPACK's pivoted QR does.
+
+Where every request reads all of the data, column p comes with :math:`M^T M e_p` from one pass, and
+:math:`M^T u` follows from that by linearity: with :math:`u = (M e_p - M V a - U b) / \nu`,
+
+.. math:: M^T u = (M^T M e_p - M^T M V a - M^T U b) / \nu,
+
+and :math:`M^T M V` from the products of earlier steps. That makes two passes for a step, as many as there are products.
+A residual :math:`\nu` below a hundred-thousandth of its column would lose half of the digits, and takes the product
+itself, one pass more; norms that are computed again take three.
 """
 
 from __future__ import annotations
+
+from abc import ABC, abstractmethod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +32,9 @@ ROUNDING = 10.0
 
 TIE = 64.0
 """Norms closer than this times eps are equal, and the first index wins."""
+
+CANCELLED = 1e-10
+"""Below this part of its squared column, a squared residual is too small for products by linearity."""
 
 
 def tie_factor(dtype: np.dtype[np.floating]) -> float:
@@ -35,19 +49,20 @@ def orthogonalised(block: Floats, basis: Floats) -> Floats:
     return once
 
 
-class ResidualSide:
-    """The columns of an m x n matrix, their residual norms, and the basis of those chosen.
+class ResidualNorms(ABC):
+    """Squared residual norms of the columns of an m x n matrix, and which of them can be trusted.
 
-    The rows are the side of the transpose. ``basis`` is U, ``image`` is M^T U; the ``other`` side of a method
-    holds V and M V.
+    The vectors that ``state`` names have a column for each chosen column of the matrix; all of the state can be stored
+    and restored.
     """
+
+    state: tuple[str, ...]
 
     def __init__(self, matrix: Products, capacity: int) -> None:
         m, n = matrix.shape
         self.matrix = matrix
         self.size = 0
-        self._basis = np.empty((m, min(capacity, m)), dtype=matrix.dtype, order="F")
-        self._image = np.empty((n, min(capacity, m)), dtype=matrix.dtype, order="F")
+        self.capacity = min(capacity, m)
         self.norms = matrix.squared_column_norms.copy()
         self._initial = np.sqrt(self.norms)
         self._eps = float(np.finfo(matrix.dtype).eps)
@@ -56,6 +71,65 @@ class ResidualSide:
         self._error_bound = np.empty(n)
         self._unreliable_below = np.empty(n)
         self._trust(np.arange(n))
+
+    @abstractmethod
+    def _recompute(self, indices: Indices, other: ResidualSide | None) -> None:
+        """Compute residual norms from the residuals themselves."""
+
+    def farthest(self, other: ResidualSide | None) -> int | None:
+        """First index of the largest residual norm, certain to rounding; None if every residual is zero."""
+        if self.size == self.capacity:
+            return None
+        while True:
+            suspect = (self.norms > 0) & (self.norms < self._unreliable_below)
+            largest = float(np.max(self.norms, where=~suspect, initial=0.0))
+            suspects = np.flatnonzero(suspect)
+            if suspects.size:
+                suspects = suspects[self.norms[suspects] + self._error_bound[suspects] >= largest]
+            if suspects.size == 0:
+                return int(np.argmax(self.norms >= self._tie * largest)) if largest > 0 else None
+            self._recompute(suspects, other)
+
+    def reduce(self, squares: NDArray[np.float64]) -> None:
+        """Take ``squares`` from the norms. What falls to zero stays suspect, not zero, until it is recomputed."""
+        alive = self.norms > 0
+        tiny = np.finfo(np.float64).tiny
+        np.subtract(self.norms, squares, out=self.norms, where=alive)
+        np.maximum(self.norms, tiny, out=self.norms, where=alive)
+
+    def _set_norms(self, indices: Indices, norms: NDArray[np.float64], magnitude: NDArray[np.float64]) -> None:
+        """Take norms that were computed from residuals of terms of that magnitude."""
+        self.norms[indices] = np.where(norms <= np.square(self._zero * magnitude), 0.0, norms)
+        self._trust(indices)
+
+    def _trust(self, indices: Indices) -> None:
+        """Set how far norms just computed may be reduced before their rounding errors show.
+
+        A reduction by g_j^2 is wrong by about g_j eps |M_j|, so all those since the norm was computed add up to
+        eps |M_j| |R_j|, with R_j as it was then. It may reach the root of eps, or ten times the error that computing
+        the norm anew would leave.
+        """
+        norms, initial = self.norms[indices], self._initial[indices]
+        scale = initial * np.sqrt(norms)
+        self._error_bound[indices] = 100.0 * self._eps * scale
+        self._unreliable_below[indices] = np.minimum(0.01 * norms, np.sqrt(self._eps) * scale)
+
+
+class ResidualSide(ResidualNorms):
+    """The columns of an m x n matrix, their residual norms, and the basis of those chosen.
+
+    The rows are the side of the transpose. ``basis`` is U, ``image`` is M^T U; the ``other`` side of a method
+    holds V and M V. Where passes over the matrix are dear, ``returned`` is M M^T U.
+    """
+
+    state = ("basis", "image", "returned")
+
+    def __init__(self, matrix: Products, capacity: int) -> None:
+        super().__init__(matrix, capacity)
+        (m, n), size, dtype = matrix.shape, self.capacity, matrix.accumulator
+        self._basis = np.empty((m, size), dtype=dtype, order="F")
+        self._image = np.empty((n, size), dtype=dtype, order="F")
+        self._returned = np.empty((m if matrix.out_of_core else 0, size), dtype=dtype, order="F")
 
     @property
     def basis(self) -> Floats:
@@ -67,19 +141,10 @@ class ResidualSide:
         """M^T times the basis, n x size."""
         return self._image[:, : self.size]
 
-    def farthest(self, other: ResidualSide | None) -> int | None:
-        """First index of the largest residual norm, certain to rounding; None if every residual is zero."""
-        if self.size == self._basis.shape[1]:
-            return None
-        while True:
-            suspect = (self.norms > 0) & (self.norms < self._unreliable_below)
-            largest = float(np.max(self.norms, where=~suspect, initial=0.0))
-            suspects = np.flatnonzero(suspect)
-            if suspects.size:
-                suspects = suspects[self.norms[suspects] + self._error_bound[suspects] >= largest]
-            if suspects.size == 0:
-                return int(np.argmax(self.norms >= self._tie * largest)) if largest > 0 else None
-            self._recompute(suspects, other)
+    @property
+    def returned(self) -> Floats:
+        """M times the image, m x size; without rows where it is not needed."""
+        return self._returned[:, : self.size]
 
     def gain(self, index: int, other: ResidualSide | None) -> float:
         """By how much choosing column ``index`` would lower the squared norm of the residual."""
@@ -94,26 +159,41 @@ class ResidualSide:
 
     def choose(self, index: int, other: ResidualSide | None) -> None:
         """Project both sides on the orthogonal complement of the residual column ``index``."""
-        u = self._residual(np.array([index]), other)[:, 0]
-        u /= np.linalg.norm(u)
-        image = self.matrix.T.dot(u)
+        u, image = self._direction(index, other)
         self._basis[:, self.size] = u
         self._image[:, self.size] = image
         g = image
         if other is not None:
             g = orthogonalised(image, other.basis)
-            h = orthogonalised(self.matrix.dot(g), self.basis)
+            product = self.matrix.dot(g)
+            if self.matrix.out_of_core:
+                self._returned[:, self.size] = product + other.image @ (other.basis.T @ image)
+            h = orthogonalised(product, self.basis)
             other.reduce(2.0 * u.astype(np.float64) * h - np.square(u, dtype=np.float64) * np.dot(g, g))
         self.reduce(np.square(g, dtype=np.float64))
         self.norms[index] = 0.0
         self.size += 1
 
-    def reduce(self, squares: NDArray[np.float64]) -> None:
-        """Take ``squares`` from the norms. What falls to zero stays suspect, not zero, until it is recomputed."""
-        alive = self.norms > 0
-        tiny = np.finfo(np.float64).tiny
-        np.subtract(self.norms, squares, out=self.norms, where=alive)
-        np.maximum(self.norms, tiny, out=self.norms, where=alive)
+    def _direction(self, index: int, other: ResidualSide | None) -> tuple[Floats, Floats]:
+        """The normalised residual column u and M^T u, in one pass if the matrix can."""
+        if not self.matrix.out_of_core:
+            u = self._residual(np.array([index]), other)[:, 0]
+            u /= np.linalg.norm(u)
+            return u, self.matrix.T.dot(u)
+        column, product = (block[:, 0].astype(np.float64) for block in self.matrix.with_products(np.array([index])))
+        u = column.copy()
+        if other is not None:
+            u -= other.image @ other.basis[index]
+            product = product - other.returned @ other.basis[index]
+        for _ in range(2):
+            inside = self.basis.T @ u
+            u -= self.basis @ inside
+            product = product - self.image @ inside
+        length = np.linalg.norm(u)
+        u /= length
+        if length**2 < CANCELLED * np.dot(column, column):
+            return u, self.matrix.T.dot(u)
+        return u, product / length
 
     def _residual(self, indices: Indices, other: ResidualSide | None) -> Floats:
         """Residual columns, orthogonal to the basis to working precision."""
@@ -123,26 +203,26 @@ class ResidualSide:
         return orthogonalised(block, self.basis)
 
     def _recompute(self, indices: Indices, other: ResidualSide | None) -> None:
+        if self.matrix.out_of_core:
+            self._recompute_together(indices, other)
+            return
         step = max(1, BLOCK_BYTES // (self.matrix.shape[0] * self.matrix.dtype.itemsize))
         for start in range(0, indices.size, step):
             part = indices[start : start + step]
             residual = self._residual(part, other)
             norms = np.einsum("ij,ij->j", residual, residual, dtype=np.float64)
-            norms[norms <= np.square(self._zero * self._magnitude(part, other))] = 0.0
-            self.norms[part] = norms
-            self._trust(part)
+            self._set_norms(part, norms, self._magnitude(part, other))
 
-    def _trust(self, indices: Indices) -> None:
-        """Set how far norms just computed may be reduced before their rounding errors show.
-
-        A reduction by g_j^2 is wrong by about g_j eps |M_j|, so all those since the norm was computed add up to
-        eps |M_j| |R_j|, with R_j as it was then. It may reach the root of eps, or ten times the error that computing
-        the norm anew would leave.
-        """
-        norms, initial = self.norms[indices], self._initial[indices]
-        scale = initial * np.sqrt(norms)
-        self._error_bound[indices] = 100.0 * self._eps * scale
-        self._unreliable_below[indices] = np.minimum(0.01 * norms, np.sqrt(self._eps) * scale)
+    def _recompute_together(self, indices: Indices, other: ResidualSide | None) -> None:
+        """All norms from one pass, after products of both bases that are as good as the matrix allows."""
+        self._image[:, : self.size] = self.matrix.T.dot(self.basis)
+        W, H = self.basis, self.image[indices].T
+        if other is not None and other.size:
+            other._image[:, : other.size] = self.matrix.dot(other.basis)
+            coordinates = other.basis[indices].T
+            W = np.hstack([other.image, self.basis])
+            H = np.vstack([coordinates, H - (self.basis.T @ other.image) @ coordinates])
+        self._set_norms(indices, self.matrix.residual_norms(indices, W, H), self._magnitude(indices, other))
 
     def _magnitude(self, indices: Indices, other: ResidualSide | None) -> NDArray[np.float64]:
         """Size of the terms whose difference a residual column is: its rounding error is eps times that."""

@@ -17,11 +17,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gsnmf.products import Products, products
 from gsnmf.results import Selection
 from gsnmf.selection.clustering import hierarchical_clusters
-from gsnmf.validation import Floats, Indices, Matrix, check_count
+from gsnmf.validation import Floats, Indices, check_count
 
 _CANDIDATES = 4
 """Successive projection looks at this many times as many columns as are asked for."""
@@ -156,19 +157,18 @@ def largest_and_farthest(matrix: Products, n: int, *, axis: _Axis = "columns") -
     if by_norm.size <= n:
         return np.sort(by_norm)
     candidates = np.sort(by_norm[: _CANDIDATES * n])
-    farthest = candidates[_farthest(side.submatrix(candidates), n // 2)]
+    farthest = candidates[_farthest(side.gram(candidates), float(np.finfo(side.dtype).eps), n // 2)]
     largest = by_norm[~np.isin(by_norm, farthest)]
     return np.sort(np.concatenate([farthest, largest[: n - farthest.size]]))
 
 
-def _farthest(columns: Matrix, n: int) -> list[int]:
-    """At most ``n`` columns by successive projection, as the pivots of a Cholesky factorization of the Gram matrix.
+def _farthest(gram: NDArray[np.float64], eps: float, n: int) -> list[int]:
+    """At most ``n`` columns by successive projection, as the pivots of a Cholesky factorization of their Gram matrix.
 
     Its vectors are as long as there are columns, not rows. It stops early where Gram products have lost their digits.
     """
-    gram = _dense(columns.T @ columns).astype(np.float64, copy=False)
     residual = gram.diagonal().copy()
-    zero = residual.size * float(np.finfo(columns.dtype).eps) * float(residual.max())
+    zero = residual.size * eps * float(residual.max())
     factor = np.empty((n, residual.size))
     chosen: list[int] = []
     for k in range(n):

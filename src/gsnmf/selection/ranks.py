@@ -88,7 +88,7 @@ def rank_path(matrix: Any, max_rank: int, *, target_error: float | None = None) 
     >>> path.smallest(0.25)
     2
     """
-    checked = products(check_matrix(matrix))
+    checked = products(check_matrix(matrix, lazy=True))
     limit = check_rank(max_rank, checked.shape)
     goal = 0.0 if target_error is None else check_positive(target_error, "target_error")
     fits: list[Fit] = []

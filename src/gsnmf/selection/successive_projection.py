@@ -28,6 +28,7 @@ import numpy as np
 
 from gsnmf.products import Products
 from gsnmf.results import Selection, StopReason
+from gsnmf.selection.gram_projection import GramSide
 from gsnmf.selection.implicit_residual import ResidualSide, tie_factor
 
 
@@ -37,7 +38,8 @@ def successive_projection(matrix: Products, rank: int, *, axis: Literal["columns
     Recovers the columns K of any matrix M = M[:, K] H with M[:, K] of full rank, H nonnegative with the identity
     among its columns, and column sums of H at most one.
     """
-    side = ResidualSide(matrix if axis == "columns" else matrix.T, rank)
+    kind = GramSide if matrix.out_of_core else ResidualSide
+    side = kind(matrix if axis == "columns" else matrix.T, rank)
     chosen: list[int] = []
     while len(chosen) < rank and (best := side.farthest(None)) is not None:
         side.choose(best, None)

@@ -1,0 +1,350 @@
+"""Dask arrays give what the same matrix gives in memory, whatever their chunks."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import gsnmf
+from gsnmf.datasets import planted
+from gsnmf.metrics import relative_error
+from gsnmf.products import products
+from gsnmf.selection.successive_projection import generalized_successive_projection, successive_projection
+
+dask = pytest.importorskip("dask")
+da = pytest.importorskip("dask.array")
+
+FORMS = {
+    "dense": np.asarray,
+    "fortran": np.asfortranarray,
+    "csr_array": sp.csr_array,
+    "csc_array": sp.csc_array,
+    "csr_matrix": sp.csr_matrix,
+    "coo_array": sp.coo_array,
+}
+CHUNKS = {
+    "one": (-1, -1),
+    "rows": (7, -1),
+    "columns": (-1, 5),
+    "both": (8, 6),
+    "uneven": ((1, 0, 20, 2), (16, 0, 1)),
+}
+
+
+@pytest.fixture(autouse=True)
+def _in_one_thread():
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+def to_dask(matrix, chunks, form=np.asarray):
+    array = da.from_array(np.asarray(matrix), chunks=chunks)
+    return array if form is np.asarray else array.map_blocks(form, dtype=array.dtype, meta=np.empty((0, 0)))
+
+
+def random_matrix(shape, seed=0, density=0.6, dtype=np.float64):
+    rng = np.random.default_rng(seed)
+    return (rng.random(shape) * (rng.random(shape) < density)).astype(dtype)
+
+
+@st.composite
+def chunkings(draw, length):
+    """Sizes of chunks, some of them empty, that add up to a length."""
+    cuts = sorted(draw(st.lists(st.integers(0, length), max_size=4)))
+    return tuple(int(size) for size in np.diff([0, *cuts, length]))
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("chunks", CHUNKS)
+@pytest.mark.parametrize("form", FORMS)
+def test_all_products_agree_with_those_in_memory(form, chunks, dtype, transposed):
+    dense = random_matrix((23, 17), dtype=dtype)
+    matrix, expected = products(to_dask(dense, CHUNKS[chunks], FORMS[form])), products(dense.astype(np.float64))
+    if transposed:
+        matrix, expected = matrix.T, expected.T
+    assert matrix.T.T is matrix
+    assert matrix.shape == expected.shape
+    assert matrix.dtype == dtype
+    rng = np.random.default_rng(1)
+    m, n = matrix.shape
+    indices = np.array([5, 16, 3])
+    W, H = rng.random((m, 2)), rng.random((2, n))
+    for operand in (rng.random(n), rng.random((n, 3))):
+        np.testing.assert_allclose(matrix.dot(operand), expected.dot(operand), rtol=1e-12)
+        assert matrix.dot(operand.astype(np.float32)).dtype == np.float32
+    np.testing.assert_array_equal(matrix.columns(indices), expected.columns(indices))
+    assert matrix.columns(indices).dtype == dtype
+    for found, wanted in zip(matrix.with_products(indices), expected.with_products(indices), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-12)
+    np.testing.assert_allclose(matrix.gram_rows(indices), expected.gram_rows(indices), rtol=1e-12)
+    np.testing.assert_allclose(matrix.gram(np.sort(indices)), expected.gram(np.sort(indices)), rtol=1e-12)
+    np.testing.assert_allclose(matrix.squared_column_norms, expected.squared_column_norms, rtol=1e-12)
+    np.testing.assert_allclose(matrix.column_sums, expected.column_sums, rtol=1e-12)
+    assert matrix.squared_residual(W, H) == pytest.approx(expected.squared_residual(W, H), rel=1e-12)
+    np.testing.assert_allclose(
+        matrix.residual_norms(indices, W, H[:, indices]),
+        expected.residual_norms(indices, W, H[:, indices]),
+        rtol=1e-12,
+    )
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_same_selections_and_weights_for_every_chunking(data):
+    m, n = data.draw(st.integers(1, 30)), data.draw(st.integers(1, 30))
+    seed, density = data.draw(st.integers(0, 2**32 - 1)), data.draw(st.sampled_from([0.2, 0.7, 1.0]))
+    form = FORMS[data.draw(st.sampled_from(sorted(FORMS)))]
+    matrix = random_matrix((m, n), seed, density)
+    chunks = data.draw(chunkings(m)), data.draw(chunkings(n))
+    rank = data.draw(st.integers(1, max(m, n)))
+    array = to_dask(matrix, chunks, form)
+    for method in ("gspa", "spa-columns", "spa-rows"):
+        found, expected = gsnmf.select(array, rank, method=method), gsnmf.select(matrix, rank, method=method)
+        assert found.order == expected.order
+        assert found.stop_reason == expected.stop_reason
+        np.testing.assert_array_equal(found.columns, expected.columns)
+        np.testing.assert_array_equal(found.rows, expected.rows)
+        weights = gsnmf.fit_weights(array, expected.columns, expected.rows, tolerance=1e-6)
+        in_memory = gsnmf.fit_weights(matrix, expected.columns, expected.rows, tolerance=1e-6)
+        assert weights.relative_error == pytest.approx(in_memory.relative_error, rel=1e-5, abs=1e-6)
+        if not (expected.columns.size and expected.rows.size):  # with both, the weights are not unique
+            np.testing.assert_allclose(weights.column_weights, in_memory.column_weights, atol=1e-8)
+            np.testing.assert_allclose(weights.row_weights, in_memory.row_weights, atol=1e-8)
+
+
+@pytest.mark.parametrize("method", ["pursuit", "auto", "spa-both"])
+@pytest.mark.parametrize("form", ["dense", "csr_array"])
+def test_methods_on_candidates_choose_the_same(method, form):
+    matrix = random_matrix((60, 80), 3, 0.3)
+    array = to_dask(matrix, (25, 30), FORMS[form])
+    rank = (3, 4) if method == "spa-both" else 7
+    found = gsnmf.factorize(array, rank, method=method, effort="fast")
+    expected = gsnmf.factorize(matrix, rank, method=method, effort="fast")
+    np.testing.assert_array_equal(found.columns, expected.columns)
+    np.testing.assert_array_equal(found.rows, expected.rows)
+    assert found.quality == pytest.approx(expected.quality, abs=1e-6)
+    np.testing.assert_allclose(found.W @ found.H, expected.W @ expected.H, atol=1e-2)
+    assert relative_error(array, found.W, found.H) == pytest.approx(found.relative_error, rel=1e-9)
+    assert found.reconstruct(rows=slice(0, 2)).shape == (2, 80)
+
+
+def test_the_path_of_ranks_is_the_same():
+    matrix = random_matrix((30, 20), 2)
+    found, expected = gsnmf.rank_path(to_dask(matrix, (8, 20)), 6), gsnmf.rank_path(matrix, 6)
+    np.testing.assert_allclose(found.errors, expected.errors, atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(60, 90), (90, 60)])
+def test_residuals_far_below_the_columns(shape):
+    """Products by linearity have no digits left there; the true residuals must decide."""
+    rng = np.random.default_rng(0)
+    matrix = (rng.random((shape[0], 25)) * np.geomspace(1, 1e-8, 25)) @ rng.random((25, shape[1]))
+    array = to_dask(matrix, (20, 30))
+    for method in ("gspa", "spa-columns", "spa-rows"):
+        found, expected = gsnmf.select(array, 24, method=method), gsnmf.select(matrix, 24, method=method)
+        assert found.order == expected.order
+        np.testing.assert_array_equal(found.columns, expected.columns)
+        np.testing.assert_array_equal(found.rows, expected.rows)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("method", ["gspa", "spa-columns", "spa-rows"])
+def test_an_exact_matrix_has_no_more_than_its_rank(dtype, method):
+    truth = planted((50, 60), 4, 3, random_state=0) if method == "gspa" else planted((50, 60), 7, 0, random_state=0)
+    matrix = np.asarray(truth.matrix).astype(dtype)
+    found = gsnmf.select(to_dask(matrix, (20, 25)), 20, method=method)
+    expected = gsnmf.select(matrix, 20, method=method)
+    assert found.stop_reason == expected.stop_reason == "residual is zero"
+    assert found.order == expected.order
+
+
+@pytest.mark.parametrize("factor", [1e-300, 1e-150, 1e150, 1e300])
+def test_extreme_magnitudes(factor):
+    matrix = random_matrix((20, 30))
+    for form in (np.asarray, sp.csr_array):
+        array = to_dask(matrix * factor, (7, 11), form)
+        found, expected = (
+            gsnmf.factorize(array, 5, method="spa-columns"),
+            gsnmf.factorize(matrix, 5, method="spa-columns"),
+        )
+        np.testing.assert_array_equal(found.columns, expected.columns)
+        assert found.relative_error == pytest.approx(expected.relative_error, rel=1e-9)
+        np.testing.assert_allclose(found.W[:, :5], matrix[:, found.columns] * factor)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.uint8, bool, np.float16])
+def test_other_types_are_computed_in_double_precision(dtype):
+    matrix = (random_matrix((20, 30)) * 9).astype(dtype)
+    found, expected = (
+        gsnmf.factorize(da.from_array(matrix, chunks=7), 5, method="gspa"),
+        gsnmf.factorize(matrix, 5, method="gspa"),
+    )
+    assert found.column_weights.dtype == np.float64
+    np.testing.assert_array_equal(found.columns, expected.columns)
+
+
+class TestPasses:
+    """How often the data are read, counted where they are read."""
+
+    def counted(self, matrix, chunks):
+        reads = Counter()
+
+        def read(chunk, block_id):
+            reads[block_id] += 1
+            return chunk
+
+        array = da.from_array(matrix, chunks=chunks).map_blocks(read, dtype=matrix.dtype, meta=np.empty((0, 0)))
+        return array, reads
+
+    @pytest.mark.parametrize("chunks", [(10, -1), (-1, 9), (13, 17)])
+    @pytest.mark.parametrize(("method", "passes"), [("gspa", 2), ("spa-columns", 1), ("spa-rows", 1)])
+    def test_two_for_each_index_of_gspa_and_one_for_spa(self, chunks, method, passes):
+        array, reads = self.counted(random_matrix((50, 40)), chunks)
+        rank = 12
+        gsnmf.select(array, rank, method=method)
+        assert set(reads.values()) == {1 + passes * rank}
+        assert len(reads) == array.npartitions
+
+    def test_weights_take_one_pass_for_columns_and_two_with_rows(self):
+        array, reads = self.counted(random_matrix((50, 40)), (13, -1))
+        gsnmf.fit_weights(array, [1, 2], [])
+        assert set(reads.values()) == {1 + 1}
+        gsnmf.fit_weights(array, [1, 2], [3])
+        assert max(reads.values()) == 2 + 1 + 2
+
+    def test_the_count_of_the_products_is_that_of_the_reads(self):
+        array, reads = self.counted(random_matrix((50, 40)), (13, -1))
+        held = products(array)
+        generalized_successive_projection(held, 5)
+        successive_projection(held, 5, axis="rows")
+        assert held.n_passes == held.T.n_passes == 1 + 10 + 5 == max(reads.values())
+
+    def test_a_memory_map_is_not_copied(self, tmp_path):
+        matrix = random_matrix((300, 200))
+        np.save(tmp_path / "matrix.npy", matrix)
+        mapped = np.load(tmp_path / "matrix.npy", mmap_mode="r")
+        assert np.shares_memory(products(gsnmf.validation.check_matrix(mapped)).matrix, mapped)
+        found, expected = gsnmf.select(mapped, 9, method="gspa"), gsnmf.select(matrix, 9, method="gspa")
+        np.testing.assert_array_equal(found.columns, expected.columns)
+        np.testing.assert_array_equal(found.rows, expected.rows)
+
+
+class TestErrors:
+    def test_unknown_chunks_name_the_fix(self):
+        array = da.from_array(np.eye(6), chunks=2)
+        unknown = array[da.from_array(np.arange(6) > 1, chunks=2)]
+        with pytest.raises(ValueError, match=r"chunks of known sizes.*matrix\.compute_chunk_sizes\(\)"):
+            gsnmf.select(unknown, 2, method="gspa")
+        unknown.compute_chunk_sizes()
+        assert gsnmf.select(unknown, 2, method="gspa").n_selected == 2
+
+    @pytest.mark.parametrize("form", ["dense", "csr_array"])
+    @pytest.mark.parametrize(
+        ("value", "wanted"), [(np.nan, "finite"), (-2.0, "nonnegative"), (np.inf, "finite"), (-np.inf, "finite")]
+    )
+    def test_bad_entries_are_found_where_they_are(self, form, value, wanted):
+        matrix = random_matrix((20, 30), density=1.0)
+        matrix[13, 22] = value
+        array = to_dask(matrix, (6, 10), FORMS[form])
+        message = (
+            rf"chunk \(2, 2\) of matrix must be {wanted}; got {value} at row 13, column 22\. To take such .* zero: "
+        )
+        for work in (gsnmf.select, gsnmf.factorize):
+            with pytest.raises(ValueError, match=message):
+                work(array, 3, method="gspa")
+
+    def test_the_fix_for_bad_entries_works(self):
+        matrix = random_matrix((20, 30), density=1.0)
+        matrix[13, 22], matrix[0, 0], matrix[1, 1] = np.nan, -1.0, np.inf
+        array = da.from_array(matrix, chunks=7)
+        fixed = da.where((array > 0) & (array < np.inf), array, 0)
+
+        def zeroed(chunk):
+            chunk.data[~((chunk.data > 0) & (chunk.data < np.inf))] = 0
+            return chunk
+
+        sparse = to_dask(matrix, 7, sp.csr_array).map_blocks(zeroed, dtype=float, meta=np.empty((0, 0)))
+        for good in (fixed, sparse):
+            assert gsnmf.select(good, 3, method="gspa").n_selected == 3
+
+    def test_wrong_chunks_are_found(self):
+        array = da.from_array(np.ones((8, 8)), chunks=4).map_blocks(lambda c: c[:2], dtype=float, meta=np.empty((0, 0)))
+        with pytest.raises(ValueError, match=r"chunk \(0, 0\) of matrix must have shape \(4, 4\).*got \(2, 4\)"):
+            gsnmf.select(array, 2, method="gspa")
+
+    def test_other_chunks_are_refused(self):
+        array = da.from_array(np.ones((8, 8)), chunks=4).map_blocks(
+            lambda c: np.ma.masked_equal(c, 1), dtype=float, meta=np.empty((0, 0))
+        )
+        with pytest.raises(TypeError, match="masked array"):
+            gsnmf.select(array, 2, method="gspa")
+
+    def test_objects_and_shapes(self):
+        with pytest.raises(TypeError, match=r"dtype object\. Use matrix\.astype\(float\)"):
+            gsnmf.select(da.from_array(np.ones((4, 4), dtype=object), chunks=2), 2, method="gspa")
+        with pytest.raises(TypeError, match="real numbers; got dtype complex128"):
+            gsnmf.select(da.ones((4, 4), dtype=complex), 2, method="gspa")
+        with pytest.raises(ValueError, match="two-dimensional"):
+            gsnmf.select(da.ones(4), 2, method="gspa")
+        with pytest.raises(ValueError, match="at least one row"):
+            gsnmf.select(da.ones((0, 4)), 2, method="gspa")
+
+    def test_methods_that_need_the_matrix_say_so_before_reading_it(self):
+        def fail(chunk):
+            raise AssertionError
+
+        array = da.ones((6, 6)).map_blocks(fail, dtype=float, meta=np.empty((0, 0)))
+        with pytest.raises(ValueError, match=r"one of 'auto', .*'gspa'.* for a Dask array; got 'convex'"):
+            gsnmf.select(array, 2, method="convex")
+        with pytest.raises(ValueError, match=r"rank must be in \[1, 6\]"):
+            gsnmf.select(array, 7, method="gspa")
+
+    def test_functions_that_need_the_matrix_say_so(self):
+        with pytest.raises(TypeError, match=r"pass matrix\.compute\(\) if it fits"):
+            gsnmf.scale(da.ones((6, 6)))
+
+    def test_dataframes_name_the_fix(self):
+        pd, dd = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
+        frame = dd.from_pandas(pd.DataFrame(random_matrix((20, 5))), npartitions=3)
+        with pytest.raises(TypeError, match=r"to_dask_array\(lengths=True\)"):
+            gsnmf.select(frame, 2)
+
+    def test_absurdly_small_chunks_are_warned_of(self):
+        with pytest.warns(UserWarning, match=r"has 3600 chunks of about 1 entries.*rechunk"):
+            gsnmf.validation.check_matrix(da.ones((60, 60), chunks=1), lazy=True)
+
+
+class TestStores:
+    """Zarr, Parquet and NumPy files that are read chunk by chunk."""
+
+    matrix = random_matrix((120, 40), 5)
+
+    def same(self, array):
+        found, expected = gsnmf.factorize(array, 6, method="gspa"), gsnmf.factorize(self.matrix, 6, method="gspa")
+        np.testing.assert_array_equal(found.columns, expected.columns)
+        np.testing.assert_array_equal(found.rows, expected.rows)
+        assert found.quality == pytest.approx(expected.quality, abs=1e-6)
+
+    def test_zarr(self, tmp_path):
+        pytest.importorskip("zarr")
+        store = str(tmp_path / "matrix.zarr")
+        da.from_array(self.matrix, chunks=(50, 40)).to_zarr(store)
+        self.same(da.from_zarr(store))
+
+    def test_parquet(self, tmp_path):
+        pytest.importorskip("pyarrow")
+        pd, dd = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
+        frame = pd.DataFrame(self.matrix, columns=[f"x{j}" for j in range(40)])
+        for part in range(3):
+            frame[part * 40 : (part + 1) * 40].to_parquet(tmp_path / f"part{part}.parquet")
+        self.same(dd.read_parquet(tmp_path).to_dask_array(lengths=True))
+
+    def test_memory_map(self, tmp_path):
+        np.save(tmp_path / "matrix.npy", self.matrix)
+        mapped = np.load(tmp_path / "matrix.npy", mmap_mode="r")
+        self.same(da.from_array(mapped, chunks=(50, -1)))
+        self.same(mapped)
