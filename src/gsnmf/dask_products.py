@@ -112,10 +112,13 @@ class DaskProducts(Products):
         return np.dtype(np.float64)
 
     def dot(self, block: Floats) -> Floats:  # noqa: D102
-        thin = block[:, None] if block.ndim == 1 else block
-        product = self._source.compute(self._product(self._spread(thin, self._inner)))[0]
-        product = product.astype(block.dtype, copy=False)
-        return product[:, 0] if block.ndim == 1 else product
+        if block.size == 0:
+            return np.empty((self.shape[0], 0), dtype=block.dtype)
+        return _like(self._source.compute(self._lazy_dot(block))[0], block)
+
+    def dot_both_ways(self, right: Floats, left: Floats) -> tuple[Floats, Floats]:  # noqa: D102
+        first, second = self._source.compute(self._lazy_dot(right), self.T._lazy_dot(left))
+        return _like(first, right), _like(second, left)
 
     def columns(self, indices: Indices) -> Floats:  # noqa: D102
         if indices.size == 0:
@@ -196,6 +199,9 @@ class DaskProducts(Products):
         """A block of vectors in the chunks of an axis of the underlying array, for the graph of a pass."""
         chunks = self._source.array.chunks["ij".index(axis)]
         return da.from_array(block, chunks=(chunks, (block.shape[1],)), name=False)
+
+    def _lazy_dot(self, block: Floats) -> da.Array:
+        return self._product(self._spread(block[:, None] if block.ndim == 1 else block, self._inner))
 
     def _product(self, block: da.Array) -> da.Array:
         """The lazy product, in double precision, with a lazy block of columns in the chunks of the inner axis."""
@@ -291,10 +297,15 @@ def _gathered(array: da.Array, indices: Indices, across: bool) -> tuple[da.Array
     return joined, order, blocks.size / len(array.chunks[axis])
 
 
+def _like(product: Floats, operand: Floats) -> Floats:
+    """A product as the operand came: in its precision, a vector if it was one."""
+    return np.asarray(product[:, 0] if operand.ndim == 1 else product, dtype=operand.dtype)
+
+
 def _held(block: Any, *, dtype: np.dtype[Any], exponent: int) -> Matrix:
     """A chunk as an array or compressed sparse array of the right type and unit."""
     if sp.issparse(block):
-        kind: Any = sp.csc_array if block.format == "csc" else sp.csr_array
+        kind: Any = sp.csc_array if getattr(block, "format", "csr") == "csc" else sp.csr_array
         compressed: Sparse = kind(block).astype(dtype, copy=False)
         if not exponent:
             return compressed

@@ -110,6 +110,10 @@ class Products(ABC):
         """The columns C at ``indices`` as `columns` gives them, and M'C, n x k in double precision, in one pass."""
         return self.columns(indices), self.gram_rows(indices).T
 
+    def dot_both_ways(self, right: Floats, left: Floats) -> tuple[Floats, Floats]:
+        """M right and M' left, in one pass."""
+        return self.dot(right), self.T.dot(left)
+
     def gram(self, indices: Indices) -> NDArray[np.float64]:
         """C'C for the columns C at increasing ``indices``, k x k in double precision."""
         chosen = self.submatrix(indices).astype(np.float64, copy=False)

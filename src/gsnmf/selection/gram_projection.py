@@ -37,12 +37,10 @@ class GramSide(ResidualNorms):
 
     def choose(self, index: int, other: ResidualSide | None = None) -> None:
         """Project on the orthogonal complement of the residual column ``index``."""
-        image = self.matrix.gram_rows(np.array([index]))[0]
-        squared_length = image[index]
-        image -= self.image @ self.image[index]
-        if image[index] < CANCELLED * squared_length:
+        if self.norms[index] < CANCELLED * self._initial[index] ** 2:
             image = self.matrix.T.dot(self._basis(np.append(self.chosen[: self.size], index))[:, -1])
         else:
+            image = self.matrix.gram_rows(np.array([index]))[0] - self.image @ self.image[index]
             image /= np.sqrt(image[index])
         self._image[:, self.size] = image
         self.chosen[self.size] = index

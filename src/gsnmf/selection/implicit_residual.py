@@ -13,8 +13,8 @@ Where every request reads all of the data, column p comes with :math:`M^T M e_p`
 .. math:: M^T u = (M^T M e_p - M^T M V a - M^T U b) / \nu,
 
 and :math:`M^T M V` from the products of earlier steps. That makes two passes for a step, as many as there are products.
-A residual :math:`\nu` below a hundred-thousandth of its column would lose half of the digits, and takes the product
-itself, one pass more; norms that are computed again take three.
+The digits so lost are as many as :math:`\nu` is smaller than the column: below a tenth of it, the second pass computes
+:math:`M^T u` once more, and below a thousandth it has a pass of its own. Norms that are computed again take three.
 """
 
 from __future__ import annotations
@@ -33,8 +33,14 @@ ROUNDING = 10.0
 TIE = 64.0
 """Norms closer than this times eps are equal, and the first index wins."""
 
-CANCELLED = 1e-10
+CANCELLED = 1e-6
 """Below this part of its squared column, a squared residual is too small for products by linearity."""
+
+_ROUGH = 1e-2
+"""Below this part, such products are good enough for the norms, but not to build on."""
+
+_LINEAR_SLACK = 10.0
+"""How much larger than those of products are the errors of norms by linearity, at most."""
 
 
 def tie_factor(dtype: np.dtype[np.floating]) -> float:
@@ -111,7 +117,8 @@ class ResidualNorms(ABC):
         """
         norms, initial = self.norms[indices], self._initial[indices]
         scale = initial * np.sqrt(norms)
-        self._error_bound[indices] = 100.0 * self._eps * scale
+        slack = _LINEAR_SLACK if self.matrix.out_of_core else 1.0
+        self._error_bound[indices] = 100.0 * slack * self._eps * scale
         self._unreliable_below[indices] = np.minimum(0.01 * norms, np.sqrt(self._eps) * scale)
 
 
@@ -159,27 +166,32 @@ class ResidualSide(ResidualNorms):
 
     def choose(self, index: int, other: ResidualSide | None) -> None:
         """Project both sides on the orthogonal complement of the residual column ``index``."""
-        u, image = self._direction(index, other)
-        self._basis[:, self.size] = u
-        self._image[:, self.size] = image
+        u, image, rough = self._direction(index, other)
         g = image
         if other is not None:
             g = orthogonalised(image, other.basis)
-            product = self.matrix.dot(g)
+            if rough:
+                product, image = self.matrix.dot_both_ways(g, u)
+            else:
+                product = self.matrix.dot(g)
             if self.matrix.out_of_core:
                 self._returned[:, self.size] = product + other.image @ (other.basis.T @ image)
             h = orthogonalised(product, self.basis)
             other.reduce(2.0 * u.astype(np.float64) * h - np.square(u, dtype=np.float64) * np.dot(g, g))
+            if rough:
+                g = orthogonalised(image, other.basis)
+        self._basis[:, self.size] = u
+        self._image[:, self.size] = image
         self.reduce(np.square(g, dtype=np.float64))
         self.norms[index] = 0.0
         self.size += 1
 
-    def _direction(self, index: int, other: ResidualSide | None) -> tuple[Floats, Floats]:
-        """The normalised residual column u and M^T u, in one pass if the matrix can."""
+    def _direction(self, index: int, other: ResidualSide | None) -> tuple[Floats, Floats, bool]:
+        """The normalised residual column u and M^T u, in one pass if the matrix can; whether that is rough."""
         if not self.matrix.out_of_core:
             u = self._residual(np.array([index]), other)[:, 0]
             u /= np.linalg.norm(u)
-            return u, self.matrix.T.dot(u)
+            return u, self.matrix.T.dot(u), False
         column, product = (block[:, 0].astype(np.float64) for block in self.matrix.with_products(np.array([index])))
         u = column.copy()
         if other is not None:
@@ -191,9 +203,10 @@ class ResidualSide(ResidualNorms):
             product = product - self.image @ inside
         length = np.linalg.norm(u)
         u /= length
-        if length**2 < CANCELLED * np.dot(column, column):
-            return u, self.matrix.T.dot(u)
-        return u, product / length
+        left = length**2 / np.dot(column, column)
+        if left < CANCELLED:
+            return u, self.matrix.T.dot(u), False
+        return u, product / length, bool(left < _ROUGH)
 
     def _residual(self, indices: Indices, other: ResidualSide | None) -> Floats:
         """Residual columns, orthogonal to the basis to working precision."""
