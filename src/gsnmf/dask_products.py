@@ -11,6 +11,7 @@ Chunks are read again in every pass. An array that fits in the memory of all wor
 from __future__ import annotations
 
 import logging
+import sys
 import warnings
 from functools import cached_property, partial
 from typing import Any, NoReturn, cast
@@ -238,7 +239,9 @@ class _Source:
         """One pass over the data, or over a part of them."""
         self.n_passes += part
         logger.debug("pass over the data; %.4g so far", self.n_passes)
-        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):  # vectors are meant to travel
+        # Vectors are meant to travel with the tasks; before distributed is imported, its settings must not be touched
+        quiet = {"distributed.admin.large-graph-warning-threshold": "1TB"} if "distributed" in sys.modules else {}
+        with dask.config.set(quiet):
             computed: tuple[Any, ...] = dask.compute(*lazy)
         return computed
 

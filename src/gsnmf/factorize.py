@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from gsnmf.methods import AUTO, Method, find_method
@@ -22,6 +23,7 @@ def factorize(
     scale: bool = False,
     tolerance: float = DEFAULT_TOLERANCE,
     max_iterations: int = DEFAULT_MAX_ITERATIONS,
+    checkpoint: str | os.PathLike[str] | None = None,
 ) -> Factorization:
     r"""Explain a nonnegative matrix by a few of its own columns and rows.
 
@@ -31,8 +33,9 @@ def factorize(
 
     Parameters
     ----------
-    matrix : array-like, DataFrame or sparse, shape (m, n)
-        Finite and nonnegative. float32 stays float32; sparse stays sparse.
+    matrix : array-like, DataFrame, sparse or Dask array, shape (m, n)
+        Finite and nonnegative. float32 stays float32; sparse stays sparse. A Dask array, with dense or SciPy sparse
+        chunks, is read chunk by chunk and never held as a whole.
     rank : int, or pair (n_columns, n_rows)
         How many columns and rows to choose in all; a pair for methods that cannot divide it themselves.
     method : str
@@ -46,6 +49,9 @@ def factorize(
         On the relative violation of the optimality conditions of the weights (`gsnmf.weights`).
     max_iterations : int
         Limit on the iterations of the weights.
+    checkpoint : path, optional
+        A file from which an interrupted choice of the same columns and rows goes on, and which it keeps up to date;
+        for the methods "gspa", "spa-columns" and "spa-rows".
 
     Returns
     -------
@@ -67,9 +73,9 @@ def factorize(
     tolerance = check_positive(tolerance, "tolerance")
     max_iterations = check_count(max_iterations, "max_iterations")
     checked = check_matrix(matrix, lazy=True)
-    choose = _method(method, rank, checked)
+    choose = _method(method, rank, checked, checkpoint)
     held = products(checked)
-    selection = _select(_scaled(checked) if scale else held, rank, choose, effort)
+    selection = _select(_scaled(checked) if scale else held, rank, choose, effort, checkpoint)
     weights = solve_weights(
         held,
         selection.columns,
@@ -93,7 +99,13 @@ def factorize(
 
 
 def select(
-    matrix: Any, rank: Any, *, method: str = "auto", effort: Effort = "balanced", scale: bool = False
+    matrix: Any,
+    rank: Any,
+    *,
+    method: str = "auto",
+    effort: Effort = "balanced",
+    scale: bool = False,
+    checkpoint: str | os.PathLike[str] | None = None,
 ) -> Selection:
     """Choose columns and rows of a nonnegative matrix, without weights; parameters as for `factorize`.
 
@@ -104,15 +116,17 @@ def select(
     array([0, 1])
     """
     checked = check_matrix(matrix, lazy=True)
-    choose = _method(method, rank, checked)
-    return _select(_scaled(checked) if scale else products(checked), rank, choose, effort)
+    choose = _method(method, rank, checked, checkpoint)
+    return _select(_scaled(checked) if scale else products(checked), rank, choose, effort, checkpoint)
 
 
-def _method(name: str, rank: Any, matrix: Matrix) -> Method:
+def _method(name: str, rank: Any, matrix: Matrix, checkpoint: object) -> Method:
     """The method of that name, if it takes such a rank and matrix: known before the data are read."""
     method = find_method(name)
     method.check_place(is_dask(matrix))
     method.checked_rank(rank, matrix.shape)
+    if checkpoint is not None:
+        method.check_resumable()
     return method
 
 
@@ -120,7 +134,9 @@ def _scaled(matrix: Matrix) -> Products:
     return products(scale_matrix(matrix).matrix)
 
 
-def _select(matrix: Products, rank: Any, method: Method, effort: Effort) -> Selection:
+def _select(
+    matrix: Products, rank: Any, method: Method, effort: Effort, checkpoint: str | os.PathLike[str] | None
+) -> Selection:
     if method is AUTO:
         return automatic_selection(matrix, method.checked_rank(rank, matrix.shape), effort)
-    return method(matrix, rank)
+    return method(matrix, rank, checkpoint)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -9,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from gsnmf.checkpoint import Checkpoint
 from gsnmf.convex.exact import solve_exact
 from gsnmf.convex.penalties import GROUP_2, GROUP_INF, TRACE, Penalty
 from gsnmf.convex.solve import convex_selection, fast_gradient_selection
@@ -48,6 +50,8 @@ class Method:
         Whether the rank is a number, a pair (n_columns, n_rows), or may be either.
     out_of_core : bool
         Whether it takes a Dask array.
+    resumable : bool
+        Whether it takes a checkpoint.
     """
 
     name: str
@@ -57,13 +61,25 @@ class Method:
     cost: str
     reference: str
     rank: Literal["number", "pair", "either"]
-    run: Callable[[Products, Any], Selection]
+    run: Callable[..., Selection]
     out_of_core: bool = False
+    resumable: bool = False
 
-    def __call__(self, matrix: Products, rank: Any) -> Selection:
-        """Check the rank and choose."""
+    def __call__(self, matrix: Products, rank: Any, checkpoint: str | os.PathLike[str] | None = None) -> Selection:
+        """Check the rank and choose, or go on choosing from a checkpoint."""
         self.check_place(matrix.out_of_core)
-        return self.run(matrix, self.checked_rank(rank, matrix.shape))
+        checked = self.checked_rank(rank, matrix.shape)
+        if checkpoint is None:
+            return self.run(matrix, checked)
+        self.check_resumable()
+        assert isinstance(checked, int)
+        return self.run(matrix, checked, checkpoint=Checkpoint(checkpoint, matrix, self.name, checked))
+
+    def check_resumable(self) -> None:
+        """Say which methods take a checkpoint if this one does not."""
+        if not self.resumable:
+            names = ", ".join(repr(method.name) for method in _METHODS if method.resumable)
+            raise ValueError(f"method must be one of {names} with a checkpoint; got {self.name!r}.")
 
     def check_place(self, out_of_core: bool) -> None:
         """Say which methods take a matrix that is not in memory if this one does not."""
@@ -158,6 +174,7 @@ _METHODS = (
         rank="number",
         run=generalized_successive_projection,
         out_of_core=True,
+        resumable=True,
     ),
     Method(
         name="spa-columns",
@@ -167,8 +184,9 @@ _METHODS = (
         cost="O(nnz r)",
         reference="10.1109/TPAMI.2013.226",
         rank="number",
-        run=lambda matrix, rank: successive_projection(matrix, rank, axis="columns"),
+        run=partial(successive_projection, axis="columns"),
         out_of_core=True,
+        resumable=True,
     ),
     Method(
         name="spa-rows",
@@ -178,8 +196,9 @@ _METHODS = (
         cost="O(nnz r)",
         reference="10.1109/TPAMI.2013.226",
         rank="number",
-        run=lambda matrix, rank: successive_projection(matrix, rank, axis="rows"),
+        run=partial(successive_projection, axis="rows"),
         out_of_core=True,
+        resumable=True,
     ),
     Method(
         name="spa-both",

@@ -23,11 +23,11 @@ from gsnmf.validation import Floats, Indices
 class GramSide(ResidualNorms):
     """The columns of an m x n matrix, their residual norms, and the images g_k of those chosen."""
 
-    state = ("image",)
+    state = ("image", "chosen")
 
     def __init__(self, matrix: Products, capacity: int) -> None:
         super().__init__(matrix, capacity)
-        self.chosen = np.empty(self.capacity, dtype=np.intp)
+        self._chosen = np.empty(self.capacity, dtype=np.intp)
         self._image = np.empty((matrix.shape[1], self.capacity), order="F")
 
     @property
@@ -35,15 +35,20 @@ class GramSide(ResidualNorms):
         """g_k in column k, n x size."""
         return self._image[:, : self.size]
 
+    @property
+    def chosen(self) -> Indices:
+        """The chosen columns."""
+        return self._chosen[: self.size]
+
     def choose(self, index: int, other: ResidualSide | None = None) -> None:
         """Project on the orthogonal complement of the residual column ``index``."""
         if self.norms[index] < CANCELLED * self._initial[index] ** 2:
-            image = self.matrix.T.dot(self._basis(np.append(self.chosen[: self.size], index))[:, -1])
+            image = self.matrix.T.dot(self._basis(np.append(self.chosen, index))[:, -1])
         else:
             image = self.matrix.gram_rows(np.array([index]))[0] - self.image @ self.image[index]
             image /= np.sqrt(image[index])
         self._image[:, self.size] = image
-        self.chosen[self.size] = index
+        self._chosen[self.size] = index
         self.reduce(np.square(image))
         self.norms[index] = 0.0
         self.size += 1
@@ -55,7 +60,7 @@ class GramSide(ResidualNorms):
         return np.asarray(factors[0] * np.where(np.diag(factors[1]) < 0, -1.0, 1.0))
 
     def _recompute(self, indices: Indices, other: ResidualSide | None) -> None:
-        basis = self._basis(self.chosen[: self.size])
+        basis = self._basis(self.chosen)
         self._image[:, : self.size] = self.matrix.T.dot(basis)
         self._set_norms(
             indices, self.matrix.residual_norms(indices, basis, self.image[indices].T), self._initial[indices]

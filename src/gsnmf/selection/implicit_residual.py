@@ -20,6 +20,7 @@ The digits so lost are as many as :math:`\nu` is smaller than the column: below 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,11 +56,13 @@ def orthogonalised(block: Floats, basis: Floats) -> Floats:
     return once
 
 
+_OF_NORMS = ("norms", "_error_bound", "_unreliable_below")
+
+
 class ResidualNorms(ABC):
     """Squared residual norms of the columns of an m x n matrix, and which of them can be trusted.
 
-    The vectors that ``state`` names have a column for each chosen column of the matrix; all of the state can be stored
-    and restored.
+    ``state`` names the arrays that have one entry, or column, for each chosen column of the matrix.
     """
 
     state: tuple[str, ...]
@@ -81,6 +84,19 @@ class ResidualNorms(ABC):
     @abstractmethod
     def _recompute(self, indices: Indices, other: ResidualSide | None) -> None:
         """Compute residual norms from the residuals themselves."""
+
+    def stored(self) -> dict[str, NDArray[Any]]:
+        """All that has to be remembered to go on."""
+        vectors = {name: getattr(self, name) for name in self.state}
+        return {**vectors, **{name: getattr(self, name) for name in _OF_NORMS}}
+
+    def restore(self, stored: dict[str, NDArray[Any]]) -> None:
+        """Go on from what `stored` gave."""
+        self.size = stored[self.state[0]].shape[-1]
+        for name in self.state:
+            getattr(self, name)[...] = stored[name]
+        for name in _OF_NORMS:
+            getattr(self, name)[...] = stored[name]
 
     def farthest(self, other: ResidualSide | None) -> int | None:
         """First index of the largest residual norm, certain to rounding; None if every residual is zero."""

@@ -26,13 +26,16 @@ from typing import Literal
 
 import numpy as np
 
+from gsnmf.checkpoint import Checkpoint, State
 from gsnmf.products import Products
 from gsnmf.results import Selection, StopReason
 from gsnmf.selection.gram_projection import GramSide
 from gsnmf.selection.implicit_residual import ResidualSide, tie_factor
 
 
-def successive_projection(matrix: Products, rank: int, *, axis: Literal["columns", "rows"]) -> Selection:
+def successive_projection(
+    matrix: Products, rank: int, *, axis: Literal["columns", "rows"], checkpoint: Checkpoint | None = None
+) -> Selection:
     """SPA: choose ``rank`` columns, or rows, each the farthest from the span of those before it.
 
     Recovers the columns K of any matrix M = M[:, K] H with M[:, K] of full rank, H nonnegative with the identity
@@ -41,9 +44,14 @@ def successive_projection(matrix: Products, rank: int, *, axis: Literal["columns
     kind = GramSide if matrix.out_of_core else ResidualSide
     side = kind(matrix if axis == "columns" else matrix.T, rank)
     chosen: list[int] = []
+    if checkpoint is not None and (stored := checkpoint.load()) is not None:
+        chosen = stored.pop("picks").tolist()
+        side.restore(stored)
     while len(chosen) < rank and (best := side.farthest(None)) is not None:
         side.choose(best, None)
         chosen.append(best)
+        if checkpoint is not None:
+            checkpoint.save({"picks": np.array(chosen, dtype=np.intp), **side.stored()}, last=len(chosen) == rank)
     indices, none = np.array(chosen, dtype=np.intp), np.empty(0, dtype=np.intp)
     if axis == "columns":
         return Selection(indices, none, "c" * indices.size, "spa-columns", _stop_reason(indices.size, rank))
@@ -58,7 +66,9 @@ def successive_projection_both(matrix: Products, n_columns: int, n_rows: int) ->
     return Selection(columns, rows, order, "spa-both", _stop_reason(len(order), n_columns + n_rows))
 
 
-def generalized_successive_projection(matrix: Products, rank: int) -> Selection:
+def generalized_successive_projection(
+    matrix: Products, rank: int, *, checkpoint: Checkpoint | None = None
+) -> Selection:
     """GSPA (Algorithm 3 of the paper): choose ``rank`` columns and rows together.
 
     A heuristic: unlike SPA it can miss even without noise (Example 1 of the paper). It is meant for matrices whose
@@ -66,23 +76,39 @@ def generalized_successive_projection(matrix: Products, rank: int) -> Selection:
     """
     m, n = matrix.shape
     columns, rows = ResidualSide(matrix, rank), ResidualSide(matrix.T, rank)
-    chosen: dict[str, list[int]] = {"c": [], "r": []}
-    order = ""
+    sides = {"c": columns, "r": rows}
+    picks: list[tuple[str, int]] = []
+    if checkpoint is not None and (stored := checkpoint.load()) is not None:
+        picks = _restore(sides, stored)
     tie = tie_factor(matrix.dtype)
-    while len(order) < rank:
+    while len(picks) < rank:
         p, q = columns.farthest(rows), rows.farthest(columns)
         if p is None or q is None:  # the residual is zero on both sides at once, up to rounding
             break
         if n * columns.norms[p] >= tie * m * rows.norms[q]:
             columns.choose(p, rows)
-            chosen["c"].append(p)
-            order += "c"
+            picks.append(("c", p))
         else:
             rows.choose(q, columns)
-            chosen["r"].append(q)
-            order += "r"
-    columns_chosen, rows_chosen = (np.array(chosen[letter], dtype=np.intp) for letter in "cr")
-    return Selection(columns_chosen, rows_chosen, order, "gspa", _stop_reason(len(order), rank))
+            picks.append(("r", q))
+        if checkpoint is not None:
+            checkpoint.save(_stored(sides, picks), last=len(picks) == rank)
+    chosen = {axis: np.array([i for letter, i in picks if letter == axis], dtype=np.intp) for axis in "cr"}
+    order = "".join(letter for letter, _ in picks)
+    return Selection(chosen["c"], chosen["r"], order, "gspa", _stop_reason(len(order), rank))
+
+
+def _stored(sides: dict[str, ResidualSide], picks: list[tuple[str, int]]) -> State:
+    state: State = {"order": np.array([letter for letter, _ in picks]), "picks": np.array([i for _, i in picks])}
+    for letter, side in sides.items():
+        state.update({f"{letter}.{name}": array for name, array in side.stored().items()})
+    return state
+
+
+def _restore(sides: dict[str, ResidualSide], stored: State) -> list[tuple[str, int]]:
+    for letter, side in sides.items():
+        side.restore({name[2:]: array for name, array in stored.items() if name.startswith(f"{letter}.")})
+    return list(zip(stored["order"].tolist(), stored["picks"].tolist(), strict=True))
 
 
 def _stop_reason(n_chosen: int, rank: int) -> StopReason:
