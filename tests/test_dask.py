@@ -348,3 +348,47 @@ class TestStores:
         mapped = np.load(tmp_path / "matrix.npy", mmap_mode="r")
         self.same(da.from_array(mapped, chunks=(50, -1)))
         self.same(mapped)
+
+
+class TestEstimator:
+    @pytest.mark.parametrize("form", ["dense", "csr_array"])
+    @pytest.mark.parametrize("chunks", CHUNKS)
+    def test_the_same_components_and_coefficients(self, form, chunks):
+        X = random_matrix((23, 17), 4)
+        new = random_matrix((23, 17), 5)
+        found = gsnmf.GSNMF(5, method="spa-rows").fit(to_dask(X, CHUNKS[chunks], FORMS[form]))
+        expected = gsnmf.GSNMF(5, method="spa-rows").fit(X)
+        np.testing.assert_allclose(found.components_, expected.components_)
+        assert found.n_features_in_ == 17
+        assert found.quality_ == pytest.approx(expected.quality_)
+        assert found.reconstruction_err_ == pytest.approx(expected.reconstruction_err_)
+        lazy = found.transform(to_dask(new, CHUNKS[chunks], FORMS[form]))
+        assert isinstance(lazy, da.Array)
+        assert isinstance(found.sample_weights_, da.Array)
+        assert lazy.chunks[0] == da.core.normalize_chunks(CHUNKS[chunks], X.shape)[0]
+        np.testing.assert_allclose(lazy.compute(), expected.transform(new), atol=1e-8)
+        np.testing.assert_allclose(found.sample_weights_.compute(), expected.sample_weights_, atol=1e-8)
+        assert found.score(to_dask(new, CHUNKS[chunks])) == pytest.approx(expected.score(new))
+
+    def test_columns_and_rows_and_their_description(self):
+        X = random_matrix((30, 20), 4, dtype=np.float32)
+        array = to_dask(X, (8, 20))
+        found, expected = gsnmf.GSNMF(6, method="gspa"), gsnmf.GSNMF(6, method="gspa").fit(X)
+        W = found.fit_transform(array)
+        assert W.dtype == np.float32
+        np.testing.assert_allclose(W.compute(), found.transform(array).compute())
+        np.testing.assert_allclose(
+            W.compute() @ found.components_, expected.inverse_transform(expected.transform(X)), atol=1e-2
+        )
+        assert [row[1] for row in found.topics(3).rows] == [row[1] for row in expected.topics(3).rows]
+        assert found.explain(2).rows[0][:2] == expected.explain(2).rows[0][:2]
+
+    def test_other_features_are_refused(self):
+        model = gsnmf.GSNMF(3, method="gspa").fit(da.from_array(random_matrix((20, 10)), chunks=5))
+        with pytest.raises(ValueError, match="9 features"):
+            model.transform(da.ones((4, 9)))
+
+    def test_bad_entries_of_new_samples_are_found(self):
+        model = gsnmf.GSNMF(3, method="gspa").fit(da.from_array(random_matrix((20, 10)), chunks=5))
+        with pytest.raises(ValueError, match="X must be nonnegative"):
+            model.transform(-da.ones((4, 10))).compute()

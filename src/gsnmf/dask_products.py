@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import sys
 import warnings
+from collections.abc import Callable
 from functools import cached_property, partial
 from typing import Any, NoReturn, cast
 
@@ -70,6 +71,18 @@ def gather(matrix: da.Array, indices: Indices, *, across: bool) -> Floats:
     held = matrix.map_blocks(partial(_held, dtype=dtype, exponent=0), dtype=dtype, meta=_NO_META)
     lazy, order, _ = _gathered(held, indices, across)
     return np.asarray(lazy.compute()[:, order])
+
+
+def map_rows(matrix: da.Array, function: Callable[[Matrix], Floats], width: int) -> da.Array:
+    """Lazily, what a function of checked rows gives for each, ``width`` numbers a row; chunks of rows stay as they are.
+
+    All columns of a chunk of rows are put together for it.
+    """
+    dtype = np.dtype(float_type(matrix.dtype, "matrix"))
+    return da.blockwise(
+        partial(_mapped_rows, function=function, width=width, dtype=dtype), "ik", matrix, "ij", new_axes={"k": width},
+        concatenate=None, dtype=dtype, meta=np.empty((0, 0), dtype=dtype),
+    )  # fmt: skip
 
 
 class DaskProducts(Products):
@@ -363,6 +376,14 @@ def _zeroed(name: str, sparse: bool) -> str:
     if not sparse:
         return f"da.where(({name} > 0) & ({name} < np.inf), {name}, 0)"
     return f"{name}.map_blocks of a function with chunk.data[~((chunk.data > 0) & (chunk.data < np.inf))] = 0"
+
+
+def _mapped_rows(blocks: Any, *, function: Callable[[Matrix], Floats], width: int, dtype: np.dtype[Any]) -> Floats:
+    parts: list[Any] = [_held(block, dtype=dtype, exponent=0) for block in blocks]
+    if parts[0].shape[0] == 0:
+        return np.empty((0, width), dtype=dtype)
+    rows = np.hstack(parts) if isinstance(parts[0], np.ndarray) else sp.hstack(parts, format="csr")
+    return function(check_matrix(rows, name="X"))
 
 
 def _part(found: tuple[NDArray[np.float64], ...], *, at: int) -> NDArray[np.float64]:

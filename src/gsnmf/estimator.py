@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
-from typing import Any, Self
+from functools import partial
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,13 +17,13 @@ from gsnmf.compilation import announced_compilation, logger
 from gsnmf.factorize import factorize
 from gsnmf.methods import find_method
 from gsnmf.metrics import quality
-from gsnmf.products import products
+from gsnmf.products import dense_columns, products
 from gsnmf.results import Factorization
 from gsnmf.selection.automatic import Effort
 from gsnmf.selection.ranks import rank_path
 from gsnmf.tables import Table
 from gsnmf.topics import describe_factors
-from gsnmf.validation import Floats, Indices, Matrix, check_count, check_matrix, check_positive
+from gsnmf.validation import Floats, Indices, Matrix, check_count, check_matrix, check_positive, is_dask
 from gsnmf.weights import DEFAULT_MAX_ITERATIONS, DEFAULT_TOLERANCE, remaining_weights
 
 _LARGEST_SEARCHED = 200
@@ -101,6 +102,9 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     A sparse X stays sparse: the time goes with its nonzeros. What is dense are the coefficients and the components.
     float32 stays float32.
 
+    A Dask array is read chunk by chunk; its coefficients, from `transform` and in ``sample_weights_``, are Dask arrays
+    with the same chunks of samples, computed when they are asked for.
+
     See Also
     --------
     gsnmf.factorize : The function behind it.
@@ -148,7 +152,7 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array-like, DataFrame or sparse, shape (n_samples, n_features)
+        X : array-like, DataFrame, sparse or Dask array, shape (n_samples, n_features)
             Nonnegative.
         y : ignored
 
@@ -185,7 +189,7 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array-like, DataFrame or sparse, shape (n_samples, n_features)
+        X : array-like, DataFrame, sparse or Dask array, shape (n_samples, n_features)
             Nonnegative.
 
         Returns
@@ -218,13 +222,13 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array-like, DataFrame or sparse, shape (n_samples, n_features)
+        X : array-like, DataFrame, sparse or Dask array, shape (n_samples, n_features)
             Nonnegative.
         y : ignored
         """
         check_is_fitted(self)
         matrix = self._checked(X)
-        return quality(matrix, self._coefficients(matrix), self.components_)
+        return quality(matrix, np.asarray(self._coefficients(matrix)), self.components_)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[np.object_]:
         """Names of the components: ``"anchor:"`` and a feature's name, or ``"sample:"`` and a sample's number.
@@ -320,6 +324,9 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _checked(self, X: Any, *, reset: bool = False) -> Matrix:
         """Samples that scikit-learn takes (names, number of features) and that the library takes."""
+        if is_dask(X):
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            return check_matrix(X, name="X", lazy=True)
         checked = validate_data(
             self, X, reset=reset, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32), order=None
         )
@@ -379,14 +386,16 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return result
 
     def _coefficients(self, matrix: Matrix) -> Floats:
-        """W of samples, in their precision."""
-        r1 = self.feature_indices_.size
-        held = products(matrix)
-        weights = remaining_weights(held, self.feature_indices_, self.components_[:r1], self.components_[r1:])
-        return np.hstack([_columns(matrix, self.feature_indices_), weights.astype(matrix.dtype, copy=False)])
+        """W of samples, in their precision; lazy if they are."""
+        work = partial(coefficients, features=self.feature_indices_, components=self.components_)
+        if is_dask(matrix):
+            from gsnmf.dask_products import map_rows
+
+            return cast("Floats", map_rows(matrix, work, self.n_components_))
+        return work(matrix)
 
     def _training_coefficients(self) -> Floats:
-        return np.hstack([_columns(self.result_.matrix, self.feature_indices_), self.sample_weights_])
+        return np.hstack([dense_columns(self.result_.matrix, self.feature_indices_), np.asarray(self.sample_weights_)])
 
     def _one_sample(self, sample: Any) -> Matrix:
         """One row: a training sample by its number, or the sample given."""
@@ -395,6 +404,8 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             number = int(sample)
             if not 0 <= number < n_samples:
                 raise ValueError(f"sample must be in [0, {n_samples - 1}] or a sample itself; got {number}.")
+            if is_dask(self.result_.matrix):
+                return dense_columns(self.result_.matrix, np.array([number]), across=True).T
             return self.result_.matrix[[number], :]
         if hasattr(sample, "to_frame"):  # a row of a DataFrame
             sample = sample.to_frame().T
@@ -431,6 +442,8 @@ def _norm(matrix: Matrix) -> float:
     return float(np.ldexp(np.sqrt(held.squared_norm), held.exponent))
 
 
-def _columns(matrix: Matrix, indices: Indices) -> Floats:
-    part = matrix[:, indices]
-    return part if isinstance(part, np.ndarray) else part.toarray()
+def coefficients(matrix: Matrix, features: Indices, components: Floats) -> Floats:
+    """W of samples that are in memory, for fitted components of which those of ``features`` come first."""
+    r1 = features.size
+    weights = remaining_weights(products(matrix), features, components[:r1], components[r1:])
+    return np.hstack([dense_columns(matrix, features), weights.astype(matrix.dtype, copy=False)])

@@ -1,0 +1,137 @@
+"""A cluster of worker processes: lost workers do not change a result, and an interrupt leaves no process behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import gsnmf
+
+da = pytest.importorskip("dask.array")
+distributed = pytest.importorskip("distributed")
+
+SHAPE = (400, 300)
+RANK = 8
+
+
+def whole():
+    rng = np.random.default_rng(0)
+    return rng.random(SHAPE) * (rng.random(SHAPE) < 0.3)
+
+
+def read(chunk, delay):
+    time.sleep(delay)
+    return sp.csr_array(chunk)
+
+
+def slowly_read(delay):
+    array = da.from_array(whole(), chunks=(100, 150))
+    return array.map_blocks(read, delay, dtype=float, meta=np.empty((0, 0)))
+
+
+@pytest.fixture(scope="module")
+def client():
+    # A worker that is killed takes its warnings with it
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs="CRITICAL"
+        ) as cluster,
+        distributed.Client(cluster) as connected,
+    ):
+        yield connected
+
+
+def worker_pids(client):
+    return sorted(client.run(os.getpid).values())
+
+
+def same(found, expected):
+    assert found.selection.order == expected.selection.order
+    np.testing.assert_array_equal(found.columns, expected.columns)
+    np.testing.assert_array_equal(found.rows, expected.rows)
+    assert found.relative_error == pytest.approx(expected.relative_error, rel=1e-6)
+
+
+@pytest.mark.usefixtures("client")
+def test_a_cluster_gives_what_memory_gives():
+    for method in ("gspa", "spa-columns"):
+        expected = gsnmf.factorize(whole(), RANK, method=method)
+        same(gsnmf.factorize(slowly_read(0.0), RANK, method=method), expected)
+
+
+@pytest.mark.usefixtures("client")
+def test_large_vectors_travel_without_a_warning():
+    tall = da.ones((2_000_000, 2), chunks=(500_000, 2))
+    assert gsnmf.select(tall, 1, method="gspa").n_selected == 1
+
+
+def test_an_error_in_a_worker_names_the_chunk(client):
+    matrix = whole()
+    matrix[150, 200] = np.nan
+    with pytest.raises(ValueError, match=r"chunk \(1, 1\) of matrix must be finite; got nan at row 150, column 200"):
+        gsnmf.select(da.from_array(matrix, chunks=(100, 150)), RANK, method="gspa")
+    assert client.submit(int, 1).result() == 1
+
+
+def test_a_killed_worker_does_not_change_the_result(client):
+    expected = gsnmf.factorize(whole(), RANK, method="gspa")
+    before = worker_pids(client)
+    killer = threading.Timer(1.0, os.kill, (before[0], signal.SIGKILL))
+    killer.start()
+    try:
+        found = gsnmf.factorize(slowly_read(0.05), RANK, method="gspa")
+    finally:
+        killer.join()
+    same(found, expected)
+    client.wait_for_workers(2, timeout=60)
+    assert before[0] not in worker_pids(client)
+
+
+SCRIPT = """
+import os, sys, time
+import dask.array as da, distributed, gsnmf
+
+def slow(chunk):
+    time.sleep(0.2)
+    return chunk
+
+if __name__ == "__main__":
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs="CRITICAL"
+    ) as cluster, distributed.Client(cluster) as client:
+        print(*client.run(os.getpid).values(), flush=True)
+        gsnmf.select(da.ones((40, 40), chunks=10).map_blocks(slow, dtype=float) + da.eye(40, chunks=10), 20, method="gspa")
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")
+def test_an_interrupt_leaves_no_processes(tmp_path):
+    (tmp_path / "script.py").write_text(SCRIPT)
+    command = [sys.executable, str(tmp_path / "script.py")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        workers = [int(pid) for pid in process.stdout.readline().split()]
+        assert len(workers) == 2
+        time.sleep(1.0)
+        assert process.poll() is None  # it is in the middle of it
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert "KeyboardInterrupt" in errors
+    deadline = time.monotonic() + 30
+    while any(alive(pid) for pid in workers) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not any(alive(pid) for pid in workers)
+
+
+def alive(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
