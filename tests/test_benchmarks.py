@@ -167,3 +167,12 @@ def test_alternation_says_whether_it_reached_the_error():
     stopped = search(relative_error=0.0, max_seconds=0.0)
     assert not stopped.reached
     assert stopped.n_rounds == 1
+
+
+def test_quick_run_of_the_scale_benchmark_prints_slopes_and_the_plan():
+    pytest.importorskip("distributed")
+    command = [sys.executable, "-m", "gsnmf.cli", "bench", "scale", "--quick"]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    for start in ("time goes with entries", "time goes with rank", "efficiency of two workers", "Model: 1e9 x 1e6"):
+        assert any(line.startswith(start) for line in lines), start
+    assert any("same picks" in line for line in lines)

@@ -223,6 +223,15 @@ class TestPasses:
         successive_projection(held, 5, axis="rows")
         assert held.n_passes == held.T.n_passes == 1 + 10 + 5 == max(reads.values())
 
+    def test_totals_of_a_very_long_axis_wait_until_they_are_asked_for(self, monkeypatch):
+        monkeypatch.setattr(gsnmf.dask_products, "_LONG", 45)
+        array, reads = self.counted(random_matrix((50, 40)), (13, -1))
+        gsnmf.select(array, 6, method="spa-columns")
+        assert set(reads.values()) == {1 + 6}
+        held = products(array)
+        np.testing.assert_allclose(held.T.squared_column_norms, (random_matrix((50, 40)) ** 2).sum(axis=1))
+        assert held.n_passes == 2
+
     def test_a_memory_map_is_not_copied(self, tmp_path):
         matrix = random_matrix((300, 200))
         np.save(tmp_path / "matrix.npy", matrix)

@@ -106,7 +106,8 @@ if __name__ == "__main__":
         n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs="CRITICAL"
     ) as cluster, distributed.Client(cluster) as client:
         print(*client.run(os.getpid).values(), flush=True)
-        gsnmf.select(da.ones((40, 40), chunks=10).map_blocks(slow, dtype=float) + da.eye(40, chunks=10), 20, method="gspa")
+        matrix = da.ones((40, 40), chunks=10).map_blocks(slow, dtype=float) + da.eye(40, chunks=10)
+        gsnmf.select(matrix, 20, method="gspa")
 """
 
 

@@ -35,6 +35,9 @@ _MANY_CHUNKS = 2000
 _SMALL_CHUNK = 1 << 16
 """More chunks than that of fewer entries than this spend their time on being scheduled."""
 
+_LONG = 1 << 26
+"""Norms and sums of more columns, or rows, than this are not computed unless they are asked for, in one pass more."""
+
 _NO_META = np.empty((0, 0))
 
 
@@ -164,11 +167,11 @@ class DaskProducts(Products):
 
     @cached_property
     def squared_column_norms(self) -> NDArray[np.float64]:  # noqa: D102
-        return np.ascontiguousarray(self._source.totals[self._across][:, 0])
+        return np.ascontiguousarray(self._source.totals(self._across)[:, 0])
 
     @cached_property
     def column_sums(self) -> NDArray[np.float64]:  # noqa: D102
-        return np.ascontiguousarray(self._source.totals[self._across][:, 1])
+        return np.ascontiguousarray(self._source.totals(self._across)[:, 1])
 
     def squared_residual(self, W: Floats, H: Floats) -> float:  # noqa: D102
         if self._across:
@@ -237,10 +240,19 @@ class _Source:
         self.dtype: np.dtype[np.floating[Any]] = np.dtype(float_type(array.dtype, name))
         self.n_passes = 0.0
         self.exponent = 0
-        self.totals, largest = self._inspect(name)
+        self._name = name
+        short = [at for at in (0, 1) if array.shape[1 - at] <= _LONG]
+        self._totals, largest = self._inspect(short)
         self.exponent = safe_exponent(largest, self.dtype)
         if self.exponent:
-            self.totals, _ = self._inspect(name)
+            self._totals, _ = self._inspect(short)
+
+    def totals(self, across: bool) -> NDArray[np.float64]:
+        """Squared norm and sum of every column, or, ``across``, of every row."""
+        at = int(across)
+        if at not in self._totals:
+            self._totals |= self._inspect([at])[0]
+        return self._totals[at]
 
     @cached_property
     def held(self) -> da.Array:
@@ -258,10 +270,10 @@ class _Source:
             computed: tuple[Any, ...] = dask.compute(*lazy)
         return computed
 
-    def _inspect(self, name: str) -> tuple[tuple[NDArray[np.float64], NDArray[np.float64]], float]:
-        """Check every entry; squared norms and sums of columns and of rows, and the largest entry."""
+    def _inspect(self, axes: list[int]) -> tuple[dict[int, NDArray[np.float64]], float]:
+        """Check every entry; squared norms and sums of columns (0) and of rows (1), and the largest entry."""
         found = self.array.map_blocks(
-            partial(_inspected, name=name, chunks=self.array.chunks, dtype=self.dtype, exponent=self.exponent),
+            partial(_inspected, name=self._name, chunks=self.array.chunks, dtype=self.dtype, exponent=self.exponent),
             dtype=object,
             meta=np.empty((0, 0), dtype=object),
         )
@@ -270,13 +282,13 @@ class _Source:
                 partial(_part, at=at), "ijk", found, "ij", new_axes={"k": 2}, adjust_chunks={"ij"[at]: 1},
                 dtype=np.float64, meta=np.empty((0, 0, 0)),
             ).sum(axis=at, split_every=_SPLIT)
-            for at in range(2)
+            for at in axes
         ]  # fmt: skip
         largest = da.blockwise(
             partial(_part, at=2), "ij", found, "ij", adjust_chunks={"i": 1, "j": 1}, dtype=np.float64, meta=_NO_META
         ).max(split_every=_SPLIT)
-        of_columns, of_rows, peak = self.compute(*totals, largest)
-        return (of_columns, of_rows), float(peak)
+        peak, *computed = self.compute(largest, *totals)
+        return dict(zip(axes, computed, strict=True)), float(peak)
 
 
 def _located(indices: Indices, sizes: tuple[int, ...]) -> tuple[Indices, list[Indices], Indices]:

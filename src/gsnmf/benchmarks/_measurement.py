@@ -123,12 +123,12 @@ def peak_memory(work: Callable[[Matrix], object], matrix: Matrix, warm_up: Calla
 def _peak_of(work: Callable[[Matrix], object], path: Path, warm_up: Callable[[], object] | None) -> int:
     if warm_up is not None:
         warm_up()
-    start = _resident_bytes("VmRSS")
+    start = resident_bytes("VmRSS")
     work(_read(path))
-    return _resident_bytes("VmHWM") - start
+    return resident_bytes("VmHWM") - start
 
 
-def _resident_bytes(field: str) -> int:
+def resident_bytes(field: str) -> int:
     """Resident memory of this process: now (VmRSS) or at its peak (VmHWM); where only the peak is known, that.
 
     Linux counts in ``ru_maxrss`` also the process that started this one, so that its own account is read there.

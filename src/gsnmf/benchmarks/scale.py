@@ -1,0 +1,329 @@
+"""Larger than memory: passes over matrices that are read chunk by chunk, in threads and on worker processes.
+
+The matrices are sparse with word-like columns (a few are frequent), stored on disk in chunks of rows. A pass is
+compared with reading all chunks once, by the same threads. Needs the extra ``gsnmf[scale]``.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from gsnmf.benchmarks._cluster_model import Cluster, PassCost, Problem, pass_cost
+from gsnmf.benchmarks._measurement import (
+    load,
+    machine_facts,
+    megabytes,
+    print_table,
+    resident_bytes,
+    seconds,
+    take_turns,
+)
+from gsnmf.factorize import factorize, select
+from gsnmf.validation import Sparse
+
+_HEADER = ("measured", "entries", "rank", "time", "passes", "a pass", "of reading", "peak memory", "notes")
+
+
+@dataclass(frozen=True)
+class _Sizes:
+    """How large everything is."""
+
+    shape: tuple[int, int]
+    """Of the matrices that grow."""
+    row_entries: tuple[int, ...]
+    ranks: tuple[int, ...]
+    rank: int
+    rows_a_chunk: int
+    memory_limit: int
+    """Of a worker; the matrix takes eight times as much."""
+    large: tuple[int, int]
+    large_row_entries: int
+    large_rank: int
+
+
+_FULL = _Sizes(
+    shape=(200_000, 20_000),
+    row_entries=(20, 40, 80, 160),
+    ranks=(5, 10, 20, 40),
+    rank=10,
+    rows_a_chunk=10_000,
+    memory_limit=500 * 10**6,
+    large=(1_000_000, 100_000),
+    large_row_entries=100,
+    large_rank=50,
+)
+_QUICK = _Sizes(
+    shape=(2000, 300),
+    row_entries=(5, 10, 20, 40),
+    ranks=(2, 3, 4, 5),
+    rank=2,
+    rows_a_chunk=500,
+    memory_limit=300 * 10**6,
+    large=(4000, 500),
+    large_row_entries=20,
+    large_rank=5,
+)
+
+
+def run(quick: bool) -> None:
+    """Measure and print everything, in about a quarter of an hour; ``quick`` takes matrices too small to mean much."""
+    sizes = _QUICK if quick else _FULL
+    print("\n".join(f"{name:<10} {fact}" for name, fact in machine_facts().items()), flush=True)
+    growth(sizes)
+    workers(sizes)
+    if not quick:
+        memory(sizes)
+    large(sizes)
+    plan()
+    print(f"\nload at the end: {load()}")
+
+
+def growth(sizes: _Sizes) -> None:
+    """How the time of GSPA grows with the stored entries, and with the rank, with slopes of the logarithms."""
+    m, n = sizes.shape
+    by_entries: list[_Found] = []
+    by_rank: list[_Found] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for row_entries in sizes.row_entries:
+            store = _Store.written(Path(folder, f"{row_entries}"), sizes.shape, row_entries, sizes.rows_a_chunk)
+            by_entries.append(_measured(store, "gspa", sizes.rank))
+        store = _Store.written(Path(folder, "ranks"), sizes.shape, sizes.row_entries[1], sizes.rows_a_chunk)
+        by_rank.extend(_measured(store, "gspa", rank) for rank in sizes.ranks)
+    slopes = [
+        _slope([found.entries for found in by_entries], [found.seconds for found in by_entries]),
+        _slope([found.rank for found in by_rank], [found.seconds for found in by_rank]),
+    ]
+    print_table(
+        f"GSPA, sparse {m} x {n}, growing entries", _HEADER, [found.row("gspa, threads") for found in by_entries]
+    )
+    print(f"time goes with entries to the power of {slopes[0]:.2f}")
+    print_table(f"GSPA, sparse {m} x {n}, growing rank", _HEADER, [found.row("gspa, threads") for found in by_rank])
+    print(f"time goes with rank to the power of {slopes[1]:.2f}")
+
+
+def workers(sizes: _Sizes) -> None:
+    """The same on one worker process and on two."""
+    table, times = [], []
+    with tempfile.TemporaryDirectory() as folder:
+        store = _Store.written(Path(folder, "matrix"), sizes.shape, sizes.row_entries[-1], sizes.rows_a_chunk)
+        for n_workers in (1, 2):
+            with _cluster(n_workers):
+                _measured(store, "gspa", 1)  # imports and first reads
+                found = _measured(store, "gspa", sizes.rank)
+            times.append(found.seconds)
+            table.append(found.row(f"{n_workers} worker{'s' * (n_workers > 1)} of one thread"))
+    print_table("Worker processes", _HEADER, table)
+    print(f"efficiency of two workers: {times[0] / (2 * times[1]):.0%}")
+
+
+def memory(sizes: _Sizes) -> None:
+    """Peak memory of workers with a limit, on a dense matrix of eight times the limit made on the fly."""
+    import dask.array as da
+
+    n = 1000
+    m = 8 * sizes.memory_limit // (8 * n)
+    matrix = da.random.default_rng(0).random((m, n), chunks=(2000, n))
+    with _cluster(2, memory_limit=sizes.memory_limit) as client:
+        start = time.perf_counter()
+        select(matrix, 3, method="gspa")
+        elapsed = time.perf_counter() - start
+        peaks = client.run(resident_bytes, "VmHWM").values()
+    row = [
+        "gspa, 2 workers",
+        f"{m * n:.1e}",
+        "3",
+        seconds(elapsed),
+        "7",
+        seconds(elapsed / 7),
+        "",
+        megabytes(max(peaks)),
+    ]
+    limit = megabytes(sizes.memory_limit)
+    print_table(f"Dense {m} x {n}, {megabytes(8 * m * n)}", _HEADER, [[*row, f"limit {limit}, none restarted"]])
+
+
+def large(sizes: _Sizes, methods: tuple[str, ...] = ("gspa", "spa-columns")) -> None:
+    """The large sparse matrix, each method in a fresh process, through Dask in two threads and, last, in memory."""
+    (m, n), rank = sizes.large, sizes.large_rank
+    with tempfile.TemporaryDirectory() as folder:
+        store = _Store.written(Path(folder, "matrix"), sizes.large, sizes.large_row_entries, sizes.rows_a_chunk)
+        table = []
+        picks: dict[str, Any] = {}
+        for method in methods:
+            found = _in_fresh_process(partial(_measured, store, method, rank))
+            picks[method] = found.picks
+            table.append(found.row(f"{method}, Dask"))
+        found = _in_fresh_process(partial(_measured_in_memory, store, methods[0], rank))
+        same = "same picks" if found.picks == picks[methods[0]] else "different picks"
+        table.append(found.row(f"{methods[0]}, in memory", same))
+    print_table(f"Sparse {m} x {n}, {store.entries:.2e} entries, {megabytes(store.n_bytes)}", _HEADER, table)
+
+
+def plan() -> None:
+    """The cost model for a billion rows and a million columns on a hundred workers; see docs/scaling.md."""
+    cluster = Cluster(n_workers=100, threads=4, read=500e6, compute=4e-9, network=1e9)
+    problem = Problem(n_rows=1e9, n_columns=1e6, entries=1e11, rank=50, chunk_entries=2e7)
+    table = [_plan_row(name, pass_cost(problem, cluster, long_vectors=long), problem.rank, passes)
+             for name, long, passes in (("spa-columns", False, 1), ("gspa", True, 2))]  # fmt: skip
+    header = ("method", "a pass", "all picks", "bottleneck", "moved a pass", "messages", "worker", "driver")
+    print_table("Model: 1e9 x 1e6, 1e11 entries, rank 50, 100 workers of 4 threads", header, table)
+
+
+def _plan_row(name: str, cost: PassCost, rank: int, passes: int) -> list[str]:
+    return [
+        name,
+        seconds(cost.seconds),
+        f"{cost.seconds * (1 + rank * passes) / 3600:.1f} h",
+        cost.bottleneck,
+        f"{cost.bytes_moved / 1e9:.2g} GB",
+        f"{cost.n_messages}",
+        f"{cost.worker_memory / 1e9:.2g} GB",
+        f"{cost.driver_memory / 1e9:.3g} GB",
+    ]
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What one run took."""
+
+    entries: int
+    rank: int
+    seconds: float
+    passes: float
+    reading: float
+    peak: int
+    picks: list[tuple[str, list[int]]]
+    notes: str = ""
+
+    def row(self, name: str, notes: str = "") -> list[str]:
+        a_pass = self.seconds / self.passes
+        of_reading = f"{a_pass / self.reading:.2f}x" if self.reading else ""
+        cells = [name, f"{self.entries:.2e}", f"{self.rank}", seconds(self.seconds), f"{self.passes:g}"]
+        return [*cells, seconds(a_pass), of_reading, megabytes(self.peak), notes or self.notes]
+
+
+@dataclass(frozen=True)
+class _Store:
+    """A sparse matrix in chunks of rows on disk."""
+
+    folder: Path
+    shape: tuple[int, int]
+    chunks: tuple[int, ...]
+    entries: int
+    n_bytes: int
+
+    @classmethod
+    def written(cls, folder: Path, shape: tuple[int, int], row_entries: int, rows_a_chunk: int) -> _Store:
+        """Draw a matrix chunk by chunk and write it."""
+        folder.mkdir()
+        m, n = shape
+        sizes = tuple(min(rows_a_chunk, m - start) for start in range(0, m, rows_a_chunk))
+        entries = n_bytes = 0
+        for number, size in enumerate(sizes):
+            chunk = _drawn((size, n), row_entries, number)
+            entries += chunk.nnz
+            for part in ("data", "indices", "indptr"):
+                array = getattr(chunk, part)
+                n_bytes += array.nbytes
+                np.save(folder / f"{number}.{part}.npy", array)
+        return cls(folder, shape, sizes, entries, n_bytes)
+
+    def array(self) -> Any:
+        """The matrix as a Dask array that reads a chunk when it needs it."""
+        import dask.array as da
+
+        return da.map_blocks(
+            partial(_read_chunk, folder=self.folder, n_columns=self.shape[1]),
+            chunks=(self.chunks, (self.shape[1],)),
+            dtype=np.float64,
+            meta=np.empty((0, 0)),
+        )
+
+    def whole(self) -> Sparse:
+        """The matrix in memory."""
+        return sp.csr_array(sp.vstack([self.chunk(number) for number in range(len(self.chunks))], format="csr"))
+
+    def chunk(self, number: int) -> Sparse:
+        """One chunk of rows."""
+        parts = tuple(np.load(self.folder / f"{number}.{part}.npy") for part in ("data", "indices", "indptr"))
+        return sp.csr_array(parts, shape=(parts[2].size - 1, self.shape[1]))
+
+
+def _read_chunk(*, folder: Path, n_columns: int, block_id: tuple[int, int]) -> Sparse:
+    return _Store(folder, (0, n_columns), (), 0, 0).chunk(block_id[0])
+
+
+def _drawn(shape: tuple[int, int], row_entries: int, seed: int) -> Sparse:
+    """Rows of a few entries each, in columns of which the first are the most frequent, with topics along the rows."""
+    rng = np.random.default_rng(seed)
+    m, n = shape
+    topics = rng.integers(0, 64, size=(m, 1))
+    columns = (n * rng.random((m, row_entries)) ** 3).astype(np.int64)
+    columns = (columns + topics * (n // 128)) % n
+    values = rng.exponential(size=columns.size) * np.repeat(rng.lognormal(size=m), row_entries)
+    chunk = sp.csr_array((values, columns.ravel(), np.arange(0, columns.size + 1, row_entries)), shape=shape)
+    chunk.sum_duplicates()
+    chunk.indices, chunk.indptr = chunk.indices.astype(np.int32), chunk.indptr.astype(np.int32)
+    return chunk
+
+
+def _measured(store: _Store, method: str, rank: int) -> _Found:
+    """Select, and for columns alone also the weights, through Dask; the time to read all chunks once."""
+    array = store.array()
+    touched = array.map_blocks(_touched, chunks=((1,) * len(store.chunks), (1,)), dtype=float, meta=np.empty((0, 0)))
+    first, second = take_turns(touched.compute, touched.compute, repeats=1, warm_up=False)
+    reading = min(first.best, second.best)  # the first also imports
+    start = time.perf_counter()
+    notes = ""
+    if method == "gspa":
+        selection, passes = select(array, rank, method=method), 1 + 2 * rank
+    else:
+        result = factorize(array, rank, method=method)
+        selection, passes, notes = result.selection, 2 + rank, f"with weights, quality {result.quality:.1%}"
+    elapsed = time.perf_counter() - start
+    picks = [("columns", selection.columns.tolist()), ("rows", selection.rows.tolist())]
+    return _Found(store.entries, rank, elapsed, passes, reading, resident_bytes("VmHWM"), picks, notes)
+
+
+def _measured_in_memory(store: _Store, method: str, rank: int) -> _Found:
+    start = time.perf_counter()
+    matrix = store.whole()
+    reading = time.perf_counter() - start
+    start = time.perf_counter()
+    selection = select(matrix, rank, method=method)
+    elapsed = time.perf_counter() - start
+    picks = [("columns", selection.columns.tolist()), ("rows", selection.rows.tolist())]
+    return _Found(store.entries, rank, elapsed, 1 + 2 * rank, reading, resident_bytes("VmHWM"), picks)
+
+
+def _touched(chunk: Sparse) -> np.ndarray[Any, Any]:
+    return np.array([[chunk.data.sum() + chunk.indices.max(initial=0)]], dtype=np.float64)
+
+
+def _cluster(n_workers: int, memory_limit: int | str = "auto") -> Any:
+    from distributed import Client
+
+    return Client(
+        n_workers=n_workers, threads_per_worker=1, memory_limit=memory_limit, dashboard_address=None, processes=True
+    )
+
+
+def _in_fresh_process(work: Callable[[], _Found]) -> _Found:
+    with ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn")) as process:
+        return process.submit(work).result()
+
+
+def _slope(sizes: list[int], times: list[float]) -> float:
+    """Power with which times grow, by least squares on the logarithms."""
+    return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
