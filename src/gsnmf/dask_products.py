@@ -146,15 +146,15 @@ class DaskProducts(Products):
     def with_products(self, indices: Indices) -> tuple[Floats, NDArray[np.float64]]:  # noqa: D102
         if indices.size == 0:
             return self.columns(indices), np.empty((self.shape[1], 0))
-        lazy, order, _ = self._columns(indices)
-        chosen, images = self._source.compute(lazy, self.T._product(lazy))
-        return np.asfortranarray(chosen[:, order]), images[:, order]
+        lazy, images, order = self._with_images(indices)
+        chosen, products = self._source.compute(lazy, images)
+        return np.asfortranarray(chosen[:, order]), products[:, order]
 
     def gram_rows(self, indices: Indices) -> NDArray[np.float64]:  # noqa: D102
         if indices.size == 0:
             return np.empty((0, self.shape[1]))
-        lazy, order, _ = self._columns(indices)
-        return np.ascontiguousarray(self._source.compute(self.T._product(lazy))[0][:, order].T)
+        _, images, order = self._with_images(indices)
+        return np.ascontiguousarray(self._source.compute(images)[0][:, order].T)
 
     def gram(self, indices: Indices) -> NDArray[np.float64]:  # noqa: D102
         lazy, order, part = self._columns(indices)
@@ -227,6 +227,27 @@ class DaskProducts(Products):
             align_arrays=False, adjust_chunks={self._inner: 1}, dtype=np.float64, meta=np.empty((0, 0, 0)),
         )  # fmt: skip
         return products.sum(axis=0 if self._across else 1, split_every=_SPLIT)
+
+    def _with_images(self, indices: Indices) -> tuple[da.Array, da.Array, Indices]:
+        """Lazy dense columns in increasing order, their products with all columns, and how to restore their order."""
+        if len(self._source.array.chunks[0 if self._across else 1]) > 1:
+            lazy, order, _ = self._columns(indices)
+            return lazy, self.T._product(lazy), order
+        # One task does both where a chunk has all that it takes, so that chunks never go from worker to worker
+        ordered, order = np.sort(indices), np.argsort(np.argsort(indices, kind="stable"))
+        pairs = da.blockwise(
+            partial(_extracted_with_product, indices=ordered, across=self._across), "ij", self._source.held, "ij",
+            dtype=object, meta=np.empty((0, 0), dtype=object),
+        )  # fmt: skip
+        lazy = da.blockwise(
+            partial(_part, at=0), f"{self._outer}k", pairs, "ij", new_axes={"k": indices.size}, concatenate=None,
+            dtype=self.dtype, meta=_NO_META,
+        )  # fmt: skip
+        images = da.blockwise(
+            partial(_part, at=1), "ijk", pairs, "ij", new_axes={"k": indices.size}, adjust_chunks={self._outer: 1},
+            dtype=np.float64, meta=np.empty((0, 0, 0)),
+        )  # fmt: skip
+        return lazy, images.sum(axis=1 if self._across else 0, split_every=_SPLIT), order
 
     def _columns(self, indices: Indices) -> tuple[da.Array, Indices, float]:
         return _gathered(self._source.held, indices, self._across)
@@ -398,8 +419,10 @@ def _mapped_rows(blocks: Any, *, function: Callable[[Matrix], Floats], width: in
     return function(check_matrix(rows, name="X"))
 
 
-def _part(found: tuple[NDArray[np.float64], ...], *, at: int) -> NDArray[np.float64]:
-    return found[at]
+def _part(found: Any, *, at: int) -> NDArray[np.float64]:
+    """One of several results of a task."""
+    part: NDArray[np.float64] = _only(found)[at]
+    return part
 
 
 def _product(block: Matrix, vectors: Floats, *, across: bool) -> NDArray[np.float64]:
@@ -412,6 +435,11 @@ def _extracted(blocks: Any, *, indices: Indices, across: bool) -> Floats:
     """Columns, or rows, of a chunk, as dense columns."""
     block = _only(blocks)
     return _dense(block[indices].T if across else block[:, indices])
+
+
+def _extracted_with_product(block: Matrix, *, indices: Indices, across: bool) -> tuple[Floats, NDArray[np.float64]]:
+    chosen = _extracted(block, indices=indices, across=across)
+    return chosen, _product(block, chosen, across=not across)
 
 
 def _residual_norms(block: Matrix, indices: Indices, W: Floats, H: Floats, *, across: bool) -> NDArray[np.float64]:

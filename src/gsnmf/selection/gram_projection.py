@@ -7,6 +7,9 @@ Choosing column p with residual norm :math:`\nu` takes :math:`g_j^2` from the sq
 a step of the Cholesky factorization of M'M with pivots: one pass over the data, and vectors that are as long as M has
 columns. It is what `ResidualSide` computes, with :math:`g_k = M^T u_k`, without u_k. The digits that M'M loses against
 M matter only where residuals are small: there the orthonormal basis is computed after all.
+
+A pass can just as well compute the rows of M'M of a few columns that may be chosen next, those of the largest
+residuals. If one of them is, it needs no pass of its own. That changes no choice: all norms are known at every step.
 """
 
 from __future__ import annotations
@@ -19,6 +22,11 @@ from gsnmf.products import Products
 from gsnmf.selection.implicit_residual import CANCELLED, ResidualNorms, ResidualSide
 from gsnmf.validation import Floats, Indices
 
+_MOST_AHEAD = 16
+"""Rows of M'M from one pass, at most."""
+
+_AHEAD_BYTES = 1 << 28
+
 
 class GramSide(ResidualNorms):
     """The columns of an m x n matrix, their residual norms, and the images g_k of those chosen."""
@@ -29,6 +37,8 @@ class GramSide(ResidualNorms):
         super().__init__(matrix, capacity)
         self._chosen = np.empty(self.capacity, dtype=np.intp)
         self._image = np.empty((matrix.shape[1], self.capacity), order="F")
+        self._rows: dict[int, NDArray[np.float64]] = {}
+        self._n_spared = 0
 
     @property
     def image(self) -> NDArray[np.float64]:
@@ -45,13 +55,27 @@ class GramSide(ResidualNorms):
         if self.norms[index] < CANCELLED * self._initial[index] ** 2:
             image = self.matrix.T.dot(self._basis(np.append(self.chosen, index))[:, -1])
         else:
-            image = self.matrix.gram_rows(np.array([index]))[0] - self.image @ self.image[index]
+            image = self._gram_row(index) - self.image @ self.image[index]
             image /= np.sqrt(image[index])
         self._image[:, self.size] = image
         self._chosen[self.size] = index
         self.reduce(np.square(image))
         self.norms[index] = 0.0
         self.size += 1
+
+    def _gram_row(self, index: int) -> NDArray[np.float64]:
+        """Row of M'M; the more passes the rows computed ahead have spared last time, the more there will be."""
+        if index in self._rows:
+            self._n_spared += 1
+            return self._rows.pop(index)
+        n = self.norms.size
+        wanted = min(2 + 2 * self._n_spared, _MOST_AHEAD, self.capacity - self.size, 1 + _AHEAD_BYTES // (8 * n))
+        self._n_spared = 0
+        others = np.where(np.arange(n) == index, 0.0, self.norms)
+        likely = np.argsort(-others, kind="stable")[: wanted - 1]
+        indices = np.append(index, likely[others[likely] > 0])
+        self._rows = dict(zip(indices.tolist(), self.matrix.gram_rows(indices), strict=True))
+        return self._rows.pop(index)
 
     def _basis(self, columns: Indices) -> Floats:
         """Orthonormal vectors of the residuals of these columns, each after those before it."""
