@@ -4,6 +4,7 @@ import pickle
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -15,6 +16,7 @@ import textbook
 from gsnmf import benchmarks
 from gsnmf.benchmarks import _measurement as measurement
 from gsnmf.benchmarks import _peers as peers
+from gsnmf.benchmarks._cluster_model import Cluster, Problem, pass_cost
 from gsnmf.datasets import fully_random, planted
 
 MEGABYTE = 10**6
@@ -176,3 +178,20 @@ def test_quick_run_of_the_scale_benchmark_prints_slopes_and_the_plan():
     for start in ("time goes with entries", "time goes with rank", "efficiency of two workers", "Model: 1e9 x 1e6"):
         assert any(line.startswith(start) for line in lines), start
     assert any("same picks" in line for line in lines)
+
+
+def test_the_model_of_a_cluster_names_what_takes_longest():
+    problem = Problem(n_rows=1e7, n_columns=1e5, entries=1e9, rank=10, chunk_entries=1e7)
+    cluster = Cluster(n_workers=10, threads=2, read=1e9, compute=1e-9, network=1e9)
+    short, long = (pass_cost(problem, cluster, long_vectors=long) for long in (False, True))
+    assert short.bottleneck == "reading"
+    assert short.seconds >= short.reading
+    assert short.driver_memory < long.driver_memory
+    assert short.bytes_moved < long.bytes_moved
+    for change, bottleneck in (
+        ({"compute": 1e-6}, "computing"),
+        ({"network": 1e5}, "sending"),
+        ({"overhead": 1.0}, "scheduling"),
+    ):
+        assert pass_cost(problem, replace(cluster, **change), long_vectors=True).bottleneck == bottleneck
+    assert pass_cost(problem, replace(cluster, n_workers=20), long_vectors=False).seconds < short.seconds

@@ -329,6 +329,8 @@ class TestErrors:
         array = da.ones((6, 6)).map_blocks(fail, dtype=float, meta=np.empty((0, 0)))
         with pytest.raises(ValueError, match=r"one of 'auto', .*'gspa'.* for a Dask array; got 'convex'"):
             gsnmf.select(array, 2, method="convex")
+        with pytest.raises(ValueError, match=r"scale must be False for a Dask array"):
+            gsnmf.factorize(array, 2, method="gspa", scale=True)
         with pytest.raises(ValueError, match=r"rank must be in \[1, 6\]"):
             gsnmf.select(array, 7, method="gspa")
 

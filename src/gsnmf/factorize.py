@@ -73,7 +73,7 @@ def factorize(
     tolerance = check_positive(tolerance, "tolerance")
     max_iterations = check_count(max_iterations, "max_iterations")
     checked = check_matrix(matrix, lazy=True)
-    choose = _method(method, rank, checked, checkpoint)
+    choose = _method(method, rank, checked, scale, checkpoint)
     held = products(checked)
     selection = _select(_scaled(checked) if scale else held, rank, choose, effort, checkpoint)
     weights = solve_weights(
@@ -116,17 +116,19 @@ def select(
     array([0, 1])
     """
     checked = check_matrix(matrix, lazy=True)
-    choose = _method(method, rank, checked, checkpoint)
+    choose = _method(method, rank, checked, scale, checkpoint)
     return _select(_scaled(checked) if scale else products(checked), rank, choose, effort, checkpoint)
 
 
-def _method(name: str, rank: Any, matrix: Matrix, checkpoint: object) -> Method:
+def _method(name: str, rank: Any, matrix: Matrix, scale: bool, checkpoint: object) -> Method:
     """The method of that name, if it takes such a rank and matrix: known before the data are read."""
     method = find_method(name)
     method.check_place(is_dask(matrix))
     method.checked_rank(rank, matrix.shape)
     if checkpoint is not None:
         method.check_resumable()
+    if scale and is_dask(matrix):
+        raise ValueError("scale must be False for a Dask array: scaling reads the data hundreds of times.")
     return method
 
 
