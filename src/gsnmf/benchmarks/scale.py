@@ -120,22 +120,28 @@ def growth(sizes: _Sizes) -> None:
 
 
 def workers(sizes: _Sizes) -> None:
-    """The same on one worker process and on two."""
-    table, runs = [], []
+    """The same on one worker process and on two, in time and, for machines with other work, in processor time."""
+    table, runs, busy = [], [], []
     with tempfile.TemporaryDirectory() as folder:
         store = _Store.written(Path(folder, "matrix"), sizes.shape, sizes.row_entries[-1], sizes.rows_a_chunk)
         for n_workers in (1, 2):
-            with _cluster(n_workers):
+            with _cluster(n_workers) as client:
                 _measured(store, "gspa", 1)  # imports and first reads
-                found = _measured(store, "gspa", sizes.rank)
-            runs.append(found)
-            table.append(found.row(f"{n_workers} worker{'s' * (n_workers > 1)} of one thread"))
-    print_table("Worker processes", _HEADER, table)
+                before = _processor_seconds(client)
+                runs.append(_measured(store, "gspa", sizes.rank))
+                busy.append(_processor_seconds(client) - before)
+            name = f"{n_workers} worker{'s' * (n_workers > 1)} of one thread"
+            table.append(runs[-1].row(name, f"{busy[-1]:.1f} s of processors"))
     one, two = runs
-    print(
-        f"efficiency of two workers: {one.seconds / (2 * two.seconds):.0%}; of reading alone, what the machine "
-        f"gives: {one.reading / (2 * two.reading):.0%}"
-    )
+    print_table("Worker processes", _HEADER, table)
+    print(f"efficiency of two workers: {one.seconds / (2 * two.seconds):.0%}")
+    print(f"of reading alone, which is what the machine gives: {one.reading / (2 * two.reading):.0%}")
+    print(f"in processor time: {busy[0] / busy[1]:.0%}")
+
+
+def _processor_seconds(client: Any) -> float:
+    """Processor time of the workers and of this process, which schedules for them."""
+    return float(sum(client.run(time.process_time).values())) + time.process_time()
 
 
 def memory(sizes: _Sizes) -> None:
