@@ -153,7 +153,11 @@ def _present(part: str, results: Results) -> Section:
     return Section(
         title=title,
         figures=[
-            Figure("audio", "The spectrogram with the chosen moments and frequencies, and how loud each source is.")
+            Figure(
+                "audio",
+                "The spectrogram with the chosen moments and frequencies, and how loud each source is.",
+                of_data=True,
+            )
         ]
         if "auto" in known
         else [],

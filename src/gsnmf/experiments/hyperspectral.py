@@ -114,8 +114,13 @@ def _present(part: str, results: Results) -> Section:
             Figure(
                 "hyperspectral-maps",
                 "Abundance of each material, 0 (dark) to 1: the truth, and what is found.",
+                of_data=True,
             ),
-            Figure("hyperspectral-spectra", "Spectra found (colour) and true (black), each scaled to length one."),
+            Figure(
+                "hyperspectral-spectra",
+                "Spectra found (colour) and true (black), each scaled to length one.",
+                of_data=True,
+            ),
         ],
         tables=[Table(header, table, caption)],
     )
