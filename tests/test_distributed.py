@@ -111,11 +111,17 @@ if __name__ == "__main__":
 """
 
 
+def hear_interrupts():
+    """A test run in the background ignores interrupts, and its children would too."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")
 def test_an_interrupt_leaves_no_processes(tmp_path):
     (tmp_path / "script.py").write_text(SCRIPT)
     command = [sys.executable, str(tmp_path / "script.py")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **pipes, preexec_fn=hear_interrupts) as process:
         workers = [int(pid) for pid in process.stdout.readline().split()]
         assert len(workers) == 2
         time.sleep(1.0)

@@ -112,10 +112,20 @@ def test_standard_input(format, tmp_path):
     assert outcome.stdout == f"{Path('stdin-gsnmf', 'report.html')}\n"
 
 
+def hear_interrupts():
+    """A test run in the background ignores interrupts, and its children would too."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_interrupted_while_reading(tmp_path):
     command = [sys.executable, "-m", "gsnmf.cli", "factorize", "-", "--format", "csv", "--rank", "2"]
     process = subprocess.Popen(
-        command, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        command,
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=hear_interrupts,
     )
     process.stdin.write(b"1,2\n" * 500_000)  # far more than a pipe holds: when it is written, the command reads
     process.send_signal(signal.SIGINT)
