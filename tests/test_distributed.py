@@ -12,6 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 import gsnmf
+from processes import hear_interrupts
 
 da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
@@ -109,11 +110,6 @@ if __name__ == "__main__":
         matrix = da.ones((40, 40), chunks=10).map_blocks(slow, dtype=float) + da.eye(40, chunks=10)
         gsnmf.select(matrix, 20, method="gspa")
 """
-
-
-def hear_interrupts():
-    """A test run in the background ignores interrupts, and its children would too."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")

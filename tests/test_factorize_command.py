@@ -17,6 +17,7 @@ import gsnmf
 from gsnmf.commands import run
 from gsnmf.datasets import planted
 from gsnmf.saving import load_provenance
+from processes import hear_interrupts
 
 MATRIX = planted((12, 9), 2, 1, random_state=0).matrix.round(6)
 TEXTS = ["cats and dogs", "dogs chase cats", "stars and planets", "planets orbit stars", "cats watch stars"]
@@ -110,11 +111,6 @@ def test_standard_input(format, tmp_path):
         outcome = gsnmf_process(*arguments, cwd=tmp_path, stdin=stream)
     assert (outcome.returncode, outcome.stderr) == (0, "")
     assert outcome.stdout == f"{Path('stdin-gsnmf', 'report.html')}\n"
-
-
-def hear_interrupts():
-    """A test run in the background ignores interrupts, and its children would too."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def test_interrupted_while_reading(tmp_path):

@@ -232,6 +232,24 @@ def _slope_threshold(target: _Array) -> float:
 
 
 @numba.njit(cache=True, fastmath=True)
+def _append(gram: _Array, i: int, lower: _Array, indices: NDArray[np.int64], size: int) -> bool:
+    """Add column i to the Cholesky factor of ``size`` columns; False if it depends on them."""
+    pivot = gram[i, i]
+    for b in range(size):
+        entry = gram[i, indices[b]]
+        for k in range(b):
+            entry -= lower[size, k] * lower[b, k]
+        entry /= lower[b, b]
+        lower[size, b] = entry
+        pivot -= entry * entry
+    if pivot <= 1e-14 * gram[i, i]:
+        return False
+    lower[size, size] = math.sqrt(pivot)
+    indices[size] = i
+    return True
+
+
+@numba.njit(cache=True, fastmath=True)
 def _cholesky(
     gram: _Array,
     passive: NDArray[np.bool_],
@@ -243,18 +261,8 @@ def _cholesky(
     for i in range(passive.size):
         if not passive[i]:
             continue
-        pivot = gram[i, i]
-        for b in range(size):
-            entry = gram[i, indices[b]]
-            for k in range(b):
-                entry -= lower[size, k] * lower[b, k]
-            entry /= lower[b, b]
-            lower[size, b] = entry
-            pivot -= entry * entry
-        if pivot <= 1e-14 * gram[i, i]:
+        if not _append(gram, i, lower, indices, size):
             return -1
-        lower[size, size] = np.sqrt(pivot)
-        indices[size] = i
         size += 1
     return size
 

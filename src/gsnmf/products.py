@@ -196,13 +196,16 @@ class Residual(ABC):
     def inner(self) -> float:
         """<E, M>."""
 
-    def cross_blocks(self, memory: int = BLOCK_BYTES) -> Iterator[tuple[Indices, Floats]]:
-        """All of M'E, as pairs of indices and rows, each block within ``memory`` bytes."""
+    def cross_blocks(
+        self, memory: int = BLOCK_BYTES, indices: Indices | None = None
+    ) -> Iterator[tuple[Indices, Floats]]:
+        """The rows ``indices`` of M'E, or all, as pairs of indices and rows, each block within ``memory`` bytes."""
         n = self.matrix.shape[1]
+        chosen = np.arange(n) if indices is None else indices
         step = max(1, memory // (8 * n))
-        for start in range(0, n, step):
-            indices = np.arange(start, min(start + step, n))
-            yield indices, self.cross(indices)
+        for start in range(0, chosen.size, step):
+            block = chosen[start : start + step]
+            yield block, self.cross(block)
 
 
 class DenseProducts(Products):

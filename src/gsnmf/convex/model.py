@@ -42,30 +42,23 @@ class ConvexModel:
     penalty: Penalty = TRACE
     with_rows: bool = True
 
-    def scores(self, residual: Residual, memory: int = BLOCK_BYTES) -> tuple[_Array, _Array]:
-        """Scores of all columns and of all rows, in blocks within ``memory`` bytes; no rows if they are not chosen."""
-        columns = self._side_scores(residual, memory)
-        rows = self._side_scores(residual.T, memory) if self.with_rows else np.empty(0)
-        return columns, rows
+    def scores(
+        self, residual: Residual, memory: int = BLOCK_BYTES, pools: tuple[Indices, Indices] | None = None
+    ) -> tuple[_Array, _Array]:
+        """Scores of all columns and of all rows, in blocks within ``memory`` bytes; no rows if they are not chosen.
 
-    def _side_scores(self, residual: Residual, memory: int) -> _Array:
-        weights = scaled_weights(residual.matrix.column_sums, np.dtype(np.float64))
-        scores = np.empty(residual.matrix.shape[1])
-        for indices, block in residual.cross_blocks(memory):
-            scores[indices] = self.penalty.scores(block.astype(np.float64, copy=False), indices, weights)
-        return scores
+        With ``pools``, only of these columns and rows: the scores of the others are -inf.
+        """
+        columns, rows = pools if pools is not None else (None, None)
+        by_column = self._side_scores(residual, memory, columns)
+        by_row = self._side_scores(residual.T, memory, rows) if self.with_rows else np.empty(0)
+        return by_column, by_row
 
-    def some_scores(self, residual: Residual, pools: tuple[Indices, Indices]) -> tuple[_Array, _Array]:
-        """Scores of the columns and rows in ``pools``; those of all others are -inf."""
-        columns = self._pool_scores(residual, pools[0])
-        rows = self._pool_scores(residual.T, pools[1]) if self.with_rows else np.empty(0)
-        return columns, rows
-
-    def _pool_scores(self, residual: Residual, pool: Indices) -> _Array:
+    def _side_scores(self, residual: Residual, memory: int, pool: Indices | None) -> _Array:
         weights = scaled_weights(residual.matrix.column_sums, np.dtype(np.float64))
         scores = np.full(residual.matrix.shape[1], -np.inf)
-        if pool.size:
-            scores[pool] = self.penalty.scores(residual.cross(pool).astype(np.float64, copy=False), pool, weights)
+        for indices, block in residual.cross_blocks(memory, pool):
+            scores[indices] = self.penalty.scores(block.astype(np.float64, copy=False), indices, weights)
         return scores
 
     def dual_bound(self, residual: Residual, scores: tuple[_Array, _Array]) -> float:

@@ -99,7 +99,7 @@ class WorkingSetSolver:
             fitted = self._residual(self.columns.X, self.rows.X)
             objective = 0.5 * fitted.squared_norm + model.strength * self._penalty_value(model)
             if pools is not None and n_steps < self.max_steps:
-                scores = model.some_scores(free, pools)
+                scores = model.scores(free, self._score_memory(), pools)
                 gap = _relative_gap(objective, model.dual_bound(free, scores))  # if there were nothing else
                 if gap > tolerance and self._exchange(model, scores, free) >= _FEWEST_ADDED:
                     continue

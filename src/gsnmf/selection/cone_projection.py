@@ -18,7 +18,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from gsnmf.kernels import _project, _slope, _solve, _subtract
+from gsnmf.kernels import _append, _project, _slope, _solve, _subtract
 from gsnmf.products import BLOCK_BYTES, Products
 from gsnmf.selection.implicit_residual import ROUNDING, TIE, orthogonalised
 from gsnmf.validation import Floats, Indices
@@ -306,24 +306,6 @@ def _start(x: _Array, gram: _Array, lower: _Array, indices: NDArray[np.int64]) -
                 return 1
             size += 1
     return size
-
-
-@numba.njit(cache=True, fastmath=True)
-def _append(gram: _Array, i: int, lower: _Array, indices: NDArray[np.int64], size: int) -> bool:
-    """Add point i to the Cholesky factor of ``size`` points; False if it depends on them."""
-    pivot = gram[i, i]
-    for b in range(size):
-        entry = gram[i, indices[b]]
-        for k in range(b):
-            entry -= lower[size, k] * lower[b, k]
-        entry /= lower[b, b]
-        lower[size, b] = entry
-        pivot -= entry * entry
-    if pivot <= 1e-14 * gram[i, i]:
-        return False
-    lower[size, size] = math.sqrt(pivot)
-    indices[size] = i
-    return True
 
 
 @numba.njit(cache=True, fastmath=True)
