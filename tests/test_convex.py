@@ -363,27 +363,71 @@ def test_a_path_is_as_good_as_single_solutions(noisy, name):
         assert alone.lower_bound <= one.objective * (1 + 1e-12)
 
 
+def test_a_copy_of_a_solver_goes_on_from_where_it_was(noisy):
+    matrix = products(noisy.matrix)
+    solver = WorkingSetSolver(matrix)
+    models = [ConvexModel(matrix, relative * 0.01 * matrix.squared_norm) for relative in (3.0, 1.0)]
+    solver.solve(models[0], 1e-2)
+    kept, untouched = solver.copy(), solver.copy()
+    expected = solver.solve(models[1], 1e-3)
+    kept.solve(ConvexModel(matrix, 1e-4 * matrix.squared_norm), 1e-2)
+    found = untouched.solve(models[1], 1e-3)
+    assert found.n_iterations == expected.n_iterations
+    assert_array_equal(found.X, expected.X)
+    assert_array_equal(found.Y, expected.Y)
+
+
+def test_the_path_ends_where_the_rank_is_spent(noisy, monkeypatch):
+    solved = []
+    solve = WorkingSetSolver.solve
+
+    def recorded(self, model, tolerance):
+        solved.append((solve(self, model, tolerance), tolerance))
+        return solved[-1][0]
+
+    monkeypatch.setattr(WorkingSetSolver, "solve", recorded)
+    found = convex_selection(products(noisy.matrix), 7)
+    assert accuracy(found.columns, found.rows, noisy.columns, noisy.rows) == 1.0
+    *path, (last, gap) = solved
+    strengths = [solution.strength for solution, _ in path]
+    assert strengths == sorted(strengths, reverse=True)
+    spent = [solution.column_diagonal.sum() + solution.row_diagonal.sum() for solution, _ in path]
+    assert max(spent[:-1]) < 7
+    assert last.strength in strengths
+    assert last.gap <= gap == 1e-2
+
+
 SELECTORS = pytest.mark.parametrize("select", [convex_selection, fast_gradient_selection])
 
 
 @SELECTORS
 @pytest.mark.parametrize(
-    ("generate", "noise", "least"),
+    ("generate", "noise"),
     [
-        (fully_random, 0.01, 1.0),
-        (fully_random, 0.113, 1.0),
-        (fully_random, 0.336, 1.0),
-        (fully_random, 0.483, 0.97),  # the optimum of the model itself misses one index in a hundred
-        (middle_points, 0.01, 1.0),
-        (middle_points, 0.113, 1.0),
-        (middle_points, 0.234, 1.0),
+        (fully_random, 0.01),
+        (fully_random, 0.113),
+        (fully_random, 0.336),
+        (fully_random, 0.483),
+        (middle_points, 0.01),
+        (middle_points, 0.113),
+        (middle_points, 0.234),
     ],
 )
-def test_planted_columns_and_rows_are_found(select, generate, noise, least):
-    for seed in range(2):
+def test_planted_columns_and_rows_are_found(select, generate, noise):
+    for seed in range(25 if noise == 0.483 else 2):
         truth = generate(noise, random_state=seed)
         found = select(products(truth.matrix), (truth.columns.size, truth.rows.size))
-        assert accuracy(found.columns, found.rows, truth.columns, truth.rows) >= least
+        assert accuracy(found.columns, found.rows, truth.columns, truth.rows) == 1.0
+
+
+def test_the_printed_fast_gradient_leaves_ties_to_the_diagonal():
+    """At this noise the optimum of the model has two entries in the wrong order in one matrix of twelve or so."""
+    worse = 0
+    for seed in range(25):
+        truth = fully_random(0.483, random_state=seed)
+        printed = fast_gradient_selection(products(truth.matrix), (20, 20), as_printed=True)
+        worse += accuracy(printed.columns, printed.rows, truth.columns, truth.rows) < 1.0
+    assert 0 < worse < 8
 
 
 @SELECTORS

@@ -13,6 +13,7 @@ lambda. The bound of the current residual certifies a solution; the scores choos
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -109,6 +110,12 @@ class Side:
         self.X = np.vstack([self.X, scaled])
         self.dual = np.vstack([self.dual, zeros if dual is None else dual])
         self._decompose()
+
+    def copy(self) -> Side:
+        """The same state; what a step replaces but never changes is shared."""
+        other = copy.copy(self)
+        other.dual = self.dual.copy()
+        return other
 
     def keep(self, mask: NDArray[np.bool_]) -> None:
         """Drop the other columns."""

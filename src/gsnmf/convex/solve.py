@@ -6,14 +6,15 @@ The strength lambda of the penalty is given as in the paper by a number without 
 
 with the columns and rows of GSPA and their weights as the start (X0, Y0). On real data no one value is best: the paper
 tries ten in [1e-3, 10] and keeps the selection with the smallest true error, and so does `convex_selection`, from large
-to small, each from the solution before.
+to small, each from the solution before. It goes along them with a wide gap, ends where the solution spends more than
+the rank (trace X + trace Y counts columns and rows), and solves the best of them again to the gap asked for.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -35,6 +36,10 @@ PATH = tuple(float(value) for value in np.logspace(1, -3, 10))
 """The paper's ten values of lambda~, from the largest."""
 
 SELECTION_GAP = 1e-2
+_PATH_GAP = 3e-2
+"""Gap along the path, where solutions are only ranked by the selections that they lead to."""
+_RANKING = 1e-3
+"""Tolerance on the weights of selections that are ranked."""
 _EXACT_FIT = 1e-6
 _SMALLEST_ERROR = 1e-4
 """Relative error that lambda is made for where the start leaves less: a smaller one would drown in rounding."""
@@ -175,27 +180,28 @@ def convex_selection(
     start = _Start.of(matrix, size, with_rows)
     solver = _solver(matrix, start, with_rows, memory, 2000)
 
-    def solve(relative: float) -> ConvexSolution:
-        return solver.solve(ConvexModel(matrix, start.strength(relative, size), penalty, with_rows), tolerance)
+    def model(relative: float) -> ConvexModel:
+        return ConvexModel(matrix, start.strength(relative, size), penalty, with_rows)
 
     if isinstance(rank, int):
-
-        def choose(solution: ConvexSolution) -> list[Selection]:
-            return [by_importance(solution, matrix, rank, method), largest_of_both(solution, rank, method)]
-
-        return _best_along(PATH, solve, choose, matrix, rank, start, method)
-    solution = solve(_GIVEN_SIZES)
+        return _best_along_path(solver, model, rank, start, method, tolerance)
+    solution = solver.solve(model(_GIVEN_SIZES), tolerance)
     return _completed(settle_ties(largest_diagonal(solution, *rank, method), solution, matrix), rank, matrix, start)
 
 
 def fast_gradient_selection(
-    matrix: Products, rank: int | tuple[int, int], *, with_rows: bool = True, method: str = "gs-fgm"
+    matrix: Products,
+    rank: int | tuple[int, int],
+    *,
+    with_rows: bool = True,
+    method: str = "gs-fgm",
+    as_printed: bool = False,
 ) -> Selection:
     """GS-FGM, or FGNSR without rows, by the paper's protocol.
 
     With a pair (n_columns, n_rows): lambda~ = 0.25, tolerance 1e-4, largest diagonal entries (its synthetic
-    experiments). With one number: ten lambda~, the printed stopping rule with tolerance 1e-2, order of importance (its
-    real data).
+    experiments), ties settled by the true error unless ``as_printed``. With one number: ten lambda~, the printed
+    stopping rule with tolerance 1e-2, order of importance (its real data).
     """
     needed = memory_needed(matrix.shape, with_rows)
     if needed > 2 * DEFAULT_MEMORY:
@@ -214,13 +220,17 @@ def fast_gradient_selection(
             model, start.columns, start.rows, start.X, start.Y, tolerance=tolerance, as_printed=not given
         )
 
-    def choose(solution: ConvexSolution) -> list[Selection]:
+    search = _Search(matrix, rank, start, method)
+    for relative in () if search.settled else [0.25] if given else PATH:
+        solution = solve(relative)
         if isinstance(rank, int):
-            return [by_importance(solution, matrix, rank, method)]
-        return [largest_diagonal(solution, *rank, method)]
-
-    path = [0.25] if given else PATH
-    return _best_along(path, solve, choose, matrix, rank, start, method, patience=len(PATH))
+            search.offer(by_importance(solution, matrix, rank, method))
+        else:
+            selection = largest_diagonal(solution, *rank, method)
+            search.offer(selection if as_printed else settle_ties(selection, solution, matrix))
+        if is_trivial(solution, matrix.shape):
+            break
+    return search.result
 
 
 def _solver(matrix: Products, start: _Start, with_rows: bool, memory: int, max_steps: int) -> WorkingSetSolver:
@@ -229,32 +239,67 @@ def _solver(matrix: Products, start: _Start, with_rows: bool, memory: int, max_s
     return solver
 
 
-def _best_along(
-    path: Iterable[float],
-    solve: Callable[[float], ConvexSolution],
-    choose: Callable[[ConvexSolution], Iterable[Selection]],
-    matrix: Products,
-    rank: int | tuple[int, int],
+class _Search:
+    """The best selection so far by the true error."""
+
+    def __init__(self, matrix: Products, rank: int | tuple[int, int], start: _Start, method: str) -> None:
+        self.matrix, self.rank, self.start = matrix, rank, start
+        order = "c" * start.columns.size + "r" * start.rows.size
+        enough = len(order) == (rank if isinstance(rank, int) else sum(rank))
+        self._best = Selection(
+            start.columns, start.rows, order, method, "rank reached" if enough else "residual is zero"
+        )
+        self._error = math.inf
+        self.settled = start.relative_error <= _EXACT_FIT and (
+            isinstance(rank, int) or rank == (start.columns.size, start.rows.size)
+        )
+        """Whether the start leaves nothing to explain."""
+
+    def offer(self, *selections: Selection) -> bool:
+        """Take the best of these if it is better than all before; whether it is."""
+        errors = [
+            solve_weights(self.matrix, selection.columns, selection.rows, tolerance=_RANKING).relative_error
+            for selection in selections
+        ]
+        best = int(np.argmin(errors))
+        if errors[best] >= self._error:
+            return False
+        self._best, self._error = selections[best], errors[best]
+        return True
+
+    @property
+    def result(self) -> Selection:
+        if self.settled or self._error <= _EXACT_FIT:
+            return self._best
+        return _completed(self._best, self.rank, self.matrix, self.start)
+
+
+def _best_along_path(
+    solver: WorkingSetSolver,
+    model: Callable[[float], ConvexModel],
+    rank: int,
     start: _Start,
     method: str,
-    patience: int = _PATIENCE,
+    tolerance: float,
 ) -> Selection:
-    order = "c" * start.columns.size + "r" * start.rows.size
-    enough = len(order) == (rank if isinstance(rank, int) else sum(rank))
-    first = Selection(start.columns, start.rows, order, method, "rank reached" if enough else "residual is zero")
-    if start.relative_error <= _EXACT_FIT and (isinstance(rank, int) or rank == (first.columns.size, first.rows.size)):
-        return first  # nothing is left to explain
-    best, best_error, waited = first, math.inf, 0
-    for relative in path:
-        solution = solve(relative)
+    matrix = solver.matrix
+    search = _Search(matrix, rank, start, method)
+
+    def offer(solution: ConvexSolution) -> bool:
+        return search.offer(by_importance(solution, matrix, rank, method), largest_of_both(solution, rank, method))
+
+    best, at_best, waited = PATH[0], solver, 0
+    for relative in () if search.settled else PATH:
+        solution = solver.solve(model(relative), max(tolerance, _PATH_GAP))
         waited += 1
-        for selection in choose(solution):
-            error = solve_weights(matrix, selection.columns, selection.rows).relative_error
-            if error < best_error:
-                best, best_error, waited = selection, error, 0
-        if waited >= patience or is_trivial(solution, matrix.shape):
+        if offer(solution):
+            best, at_best, waited = relative, solver.copy(), 0
+        spent = solution.column_diagonal.sum() + solution.row_diagonal.sum()
+        if waited >= _PATIENCE or spent >= rank or is_trivial(solution, matrix.shape):
             break
-    return best if best_error <= _EXACT_FIT else _completed(best, rank, matrix, start)
+    if not search.settled and tolerance < _PATH_GAP:
+        offer(at_best.solve(model(best), tolerance))
+    return search.result
 
 
 def _completed(selection: Selection, rank: int | tuple[int, int], matrix: Products, start: _Start) -> Selection:

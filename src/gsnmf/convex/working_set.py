@@ -28,6 +28,7 @@ alternating direction method of multipliers, Found. Trends Mach. Learn. 3 (2011)
 
 from __future__ import annotations
 
+import copy
 import logging
 import math
 from collections.abc import Iterable
@@ -83,6 +84,12 @@ class WorkingSetSolver:
         self.columns.extend(columns, X)
         if self.with_rows:
             self.rows.extend(rows, Y)
+
+    def copy(self) -> WorkingSetSolver:
+        """The same state, to go on from later."""
+        other = copy.copy(self)
+        other.columns, other.rows = self.columns.copy(), self.rows.copy()
+        return other
 
     def solve(self, model: ConvexModel, tolerance: float) -> ConvexSolution:
         """Minimise to a relative duality gap of ``tolerance``."""

@@ -46,7 +46,7 @@ LABELS |= {
 
 _ITERATIONS = 1000
 """Of NMF and minimum-volume NMF, as in the paper."""
-_GIVEN_PAIR = ("gs-fgm", "convex", "spa-both")
+_GIVEN_PAIR = ("convex", "spa-both")
 
 _Effort = Literal["fast", "balanced", "best"]
 
@@ -81,6 +81,9 @@ def choose(matrix: Matrix, method: str, rank: int | tuple[int, int], effort: _Ef
     """Columns and rows by a method; a pair (n_columns, n_rows) is used where a method needs it, its sum elsewhere."""
     family, _, way = method.partition("-")
     number = rank if isinstance(rank, int) else sum(rank)
+    if method == "gs-fgm":
+        printed = fast_gradient_selection(products(matrix), rank, as_printed=True)
+        return printed.columns, printed.rows
     if family in ("snpa", "xray", "fgnsr"):
         pair = rank if isinstance(rank, tuple) else (number, number)
         n_columns, n_rows = {"both": pair, "columns": (number, 0), "rows": (0, number)}[way]
@@ -94,7 +97,7 @@ def _separable(matrix: Matrix, family: str, count: int) -> Indices:
     if count == 0:
         return np.empty(0, dtype=np.intp)
     if family == "fgnsr":  # as GS-FGM on synthetic matrices: one lambda, the largest diagonal entries
-        return fast_gradient_selection(products(matrix), (count, 0), with_rows=False, method=family).columns
+        return fast_gradient_selection(products(matrix), (count, 0), with_rows=False, as_printed=True).columns
     return select(matrix, count, method=family).columns
 
 
