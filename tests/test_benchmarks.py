@@ -24,7 +24,7 @@ MEGABYTE = 10**6
 
 def test_quick_run_prints_every_comparison_with_its_target():
     """From the command line, where the processes that measure memory must not run the command again."""
-    command = [sys.executable, "-m", "gsnmf.cli", "bench", "selection", "--quick"]
+    command = [sys.executable, "-m", "gsnmf", "bench", "selection", "--quick"]
     outcome = subprocess.run(command, capture_output=True, text=True, check=True)
     assert outcome.stderr == ""
     lines = outcome.stdout.splitlines()
@@ -173,7 +173,7 @@ def test_alternation_says_whether_it_reached_the_error():
 
 def test_quick_run_of_the_scale_benchmark_prints_slopes_and_the_plan():
     pytest.importorskip("distributed")
-    command = [sys.executable, "-m", "gsnmf.cli", "bench", "scale", "--quick"]
+    command = [sys.executable, "-m", "gsnmf", "bench", "scale", "--quick"]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     for start in ("time goes with entries", "time goes with rank", "efficiency of two workers", "Model: 1e9 x 1e6"):
         assert any(line.startswith(start) for line in lines), start

@@ -121,7 +121,7 @@ def test_missing_library_is_named():
 
 
 def test_entry_point():
-    command = [sys.executable, "-m", "gsnmf.cli", "--version"]
+    command = [sys.executable, "-m", "gsnmf", "--version"]
     outcome = subprocess.run(command, capture_output=True, text=True, check=True)
     assert outcome.stdout == f"gsnmf {gsnmf.__version__}\n"
 

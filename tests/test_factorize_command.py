@@ -83,7 +83,7 @@ def here(tmp_path, monkeypatch):
 
 
 def gsnmf_process(*arguments, **options):
-    command = [sys.executable, "-m", "gsnmf.cli", *map(str, arguments)]
+    command = [sys.executable, "-m", "gsnmf", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False, **options)
 
 
@@ -114,7 +114,7 @@ def test_standard_input(format, tmp_path):
 
 
 def test_interrupted_while_reading(tmp_path):
-    command = [sys.executable, "-m", "gsnmf.cli", "factorize", "-", "--format", "csv", "--rank", "2"]
+    command = [sys.executable, "-m", "gsnmf", "factorize", "-", "--format", "csv", "--rank", "2"]
     process = subprocess.Popen(
         command,
         cwd=tmp_path,
@@ -311,7 +311,7 @@ def test_progress_is_for_terminals(here, monkeypatch):
     seen = {}
     for quiet in (False, True):
         controller, terminal = pty.openpty()
-        command = [sys.executable, "-m", "gsnmf.cli", "factorize", "m.npy", "--rank", "2", "--method", "gspa"]
+        command = [sys.executable, "-m", "gsnmf", "factorize", "m.npy", "--rank", "2", "--method", "gspa"]
         process = subprocess.Popen(
             [*command, *(["--quiet"] if quiet else [])], stderr=terminal, stdout=subprocess.DEVNULL
         )

@@ -16,7 +16,3 @@ def main() -> None:
             raise
         sys.exit(f'gsnmf: the command line needs {error.name}; pip install "gsnmf[cli]"')
     sys.exit(run(sys.argv[1:]))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,5 @@
+"""``python -m gsnmf``: the command line."""
+
+from gsnmf.cli import main
+
+main()
