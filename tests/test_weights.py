@@ -11,7 +11,7 @@ from gsnmf import kernels
 from gsnmf.datasets import fully_random, middle_points
 from gsnmf.kernels import coordinate_sweep
 from gsnmf.products import products
-from gsnmf.weights import JointProblem, solve_joint
+from gsnmf.weights.joint import JointProblem, solve_joint
 
 
 def residual(matrix, columns, rows, weights):

@@ -14,8 +14,8 @@ from sklearn.decomposition import non_negative_factorization
 from sklearn.exceptions import ConvergenceWarning
 
 from gsnmf.kernels import nonnegative_least_squares
+from gsnmf.threads import single_threaded_blas
 from gsnmf.validation import Floats, Indices
-from gsnmf.weights import single_threaded_blas
 
 _Array = NDArray[np.float64]
 

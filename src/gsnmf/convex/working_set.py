@@ -38,8 +38,8 @@ import numpy as np
 from gsnmf.convex.model import ConvexModel, Side
 from gsnmf.products import Products, Residual
 from gsnmf.results import ConvexSolution
+from gsnmf.threads import single_threaded_blas
 from gsnmf.validation import Floats, Indices
-from gsnmf.weights import single_threaded_blas
 
 _log = logging.getLogger(__name__)
 _Array = Floats

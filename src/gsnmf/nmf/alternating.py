@@ -34,8 +34,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from gsnmf.nmf.results import NMFResult, StopReason
 from gsnmf.products import Products
+from gsnmf.threads import single_threaded_blas
 from gsnmf.validation import Floats
-from gsnmf.weights import single_threaded_blas
 
 _SMALL_RESIDUAL = 1e-3
 """A violation is measured against the residual, or against this part of the matrix where that is larger."""

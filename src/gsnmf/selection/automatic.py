@@ -25,7 +25,7 @@ from gsnmf.selection.successive_projection import (
     successive_projection_both,
 )
 from gsnmf.selection.xray import xray
-from gsnmf.weights import single_threaded_blas
+from gsnmf.threads import single_threaded_blas
 
 Effort = Literal["fast", "balanced", "best"]
 

@@ -21,7 +21,7 @@ from gsnmf.kernels import positive_squares
 from gsnmf.products import Products
 from gsnmf.selection.preselection import largest_and_farthest
 from gsnmf.validation import Indices
-from gsnmf.weights import JointProblem, solve_joint
+from gsnmf.weights.joint import JointProblem, solve_joint
 
 _Array = NDArray[np.float64]
 
@@ -47,7 +47,7 @@ def candidate_pool(matrix: Products, limit: int = 3000) -> Candidates:
 
 @dataclass(frozen=True)
 class Fit:
-    """A selection with its weights, in the units of `gsnmf.weights.JointProblem`."""
+    """A selection with its weights, in the units of `gsnmf.weights.joint.JointProblem`."""
 
     columns: Indices
     rows: Indices

@@ -29,8 +29,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gsnmf.products import Products
+from gsnmf.threads import single_threaded_blas
 from gsnmf.validation import Floats, Indices, check_count
-from gsnmf.weights import single_threaded_blas
 
 _SMALL = 64
 """Up to this many columns or rows, singular vectors come from the eigenvectors of a Gram matrix."""

@@ -14,7 +14,7 @@ import numpy as np
 from gsnmf.products import Products
 from gsnmf.results import Selection
 from gsnmf.selection.candidates import Candidates, Fit, candidate_pool
-from gsnmf.weights import single_threaded_blas
+from gsnmf.threads import single_threaded_blas
 
 _ROUNDING = 1e-14
 """A squared error below this part of the matrix is rounding."""

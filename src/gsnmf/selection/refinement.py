@@ -17,7 +17,7 @@ import numpy as np
 
 from gsnmf.selection.candidates import Candidates, Fit
 from gsnmf.selection.pursuit import pursuit_path
-from gsnmf.weights import single_threaded_blas
+from gsnmf.threads import single_threaded_blas
 
 _TRIALS = 3
 """Candidates tried for each dropped index."""

@@ -28,8 +28,8 @@ import numpy as np
 from gsnmf.products import Products
 from gsnmf.results import Selection, StopReason
 from gsnmf.selection.cone_projection import ReducedColumns, project_on_hull
+from gsnmf.threads import single_threaded_blas
 from gsnmf.validation import Indices
-from gsnmf.weights import single_threaded_blas
 
 
 def successive_nonnegative_projection(matrix: Products, rank: int, *, axis: Literal["columns", "rows"]) -> Selection:

@@ -41,8 +41,8 @@ from gsnmf.products import BLOCK_BYTES, Products
 from gsnmf.results import Selection, StopReason
 from gsnmf.selection.cone_projection import ReducedColumns, first_of_largest
 from gsnmf.selection.implicit_residual import TIE
+from gsnmf.threads import single_threaded_blas
 from gsnmf.validation import Floats, Indices
-from gsnmf.weights import single_threaded_blas
 
 Rule = Literal["max", "dist", "greedy"]
 

@@ -1,0 +1,28 @@
+r"""Nonnegative weights of chosen columns and rows, solved to a tolerance on the optimality conditions.
+
+For chosen columns C = M(:, columns) and rows R = M(rows, :) the weights solve the convex problem
+
+.. math:: \min_{P_1 \ge 0,\; P_2 \ge 0} \; \tfrac12 \|M - C P_1 - P_2 R\|_F^2 .
+
+With one side only it is nonnegative least squares, one small problem a column, and solved exactly (`one_sided`). With
+both it is singular, and solved by projected conjugate gradients (`joint`) until the violation of the optimality
+conditions (`optimality`) is below the tolerance.
+"""
+
+from gsnmf.weights.fitting import (
+    DEFAULT_MAX_ITERATIONS,
+    DEFAULT_TOLERANCE,
+    fit_weights,
+    solve_weights,
+    warn_unless_converged,
+)
+from gsnmf.weights.one_sided import remaining_weights
+
+__all__ = [
+    "DEFAULT_MAX_ITERATIONS",
+    "DEFAULT_TOLERANCE",
+    "fit_weights",
+    "remaining_weights",
+    "solve_weights",
+    "warn_unless_converged",
+]

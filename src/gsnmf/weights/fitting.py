@@ -1,0 +1,169 @@
+"""The entrance: which problem it is, what it is solved by, and what comes back."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from gsnmf.products import Products, products
+from gsnmf.results import Weights
+from gsnmf.threads import single_threaded_blas
+from gsnmf.validation import Floats, Indices, check_count, check_indices, check_matrix, check_positive
+from gsnmf.weights.joint import JointProblem, solve_joint
+from gsnmf.weights.one_sided import one_sided_weights
+from gsnmf.weights.optimality import ratio
+
+DEFAULT_TOLERANCE = 1e-4
+DEFAULT_MAX_ITERATIONS = 1000
+
+_CANCELLED = 1e-8
+"""Squared relative errors below this are computed from the residual itself: Gram products have lost their digits."""
+
+
+def fit_weights(
+    matrix: Any,
+    columns: Any,
+    rows: Any,
+    *,
+    tolerance: float = DEFAULT_TOLERANCE,
+    max_iterations: int = DEFAULT_MAX_ITERATIONS,
+    start: tuple[Floats, Floats] | None = None,
+) -> Weights:
+    """Nonnegative weights with which chosen columns and rows explain a matrix best.
+
+    Parameters
+    ----------
+    matrix : array-like or sparse, shape (m, n)
+        Nonnegative.
+    columns, rows : sequences of int
+        Chosen columns and rows, distinct; one of them may be empty.
+    tolerance : float
+        On the relative violation of the optimality conditions defined in `gsnmf.weights.optimality`. With one side
+        only the weights are exact whatever it is.
+    max_iterations : int
+        Limit on iterations; a `ConvergenceWarning` says if it was reached.
+    start : pair of arrays, shape (r1, n) and (m, r2), optional
+        Weights to start from. The result is never worse.
+
+    Returns
+    -------
+    Weights
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gsnmf.weights import fit_weights
+    >>> M = np.array([[1.0, 0, 2], [0, 1, 2], [0, 0, 1]])
+    >>> weights = fit_weights(M, columns=[0, 1], rows=[2])
+    >>> weights.column_weights.round(3)
+    array([[1., 0., 2.],
+           [0., 1., 2.]])
+    >>> weights.converged
+    True
+    """
+    checked = check_matrix(matrix, lazy=True)
+    m, n = checked.shape
+    columns, rows = check_indices(columns, n, "columns"), check_indices(rows, m, "rows")
+    if start is not None:
+        start = _check_start(start, (columns.size, n), (m, rows.size))
+    weights = solve_weights(
+        products(checked),
+        columns,
+        rows,
+        tolerance=check_positive(tolerance, "tolerance"),
+        max_iterations=check_count(max_iterations, "max_iterations"),
+        start=start,
+    )
+    warn_unless_converged(weights, tolerance)
+    return weights
+
+
+def warn_unless_converged(weights: Weights, tolerance: float) -> None:
+    """Tell the caller of a public function that the weights are not what was asked for."""
+    if not weights.converged:
+        warnings.warn(
+            f"The weights stopped after {weights.n_iterations} iterations with an optimality violation of "
+            f"{weights.optimality:.1e}, above the tolerance {tolerance:.1e}; raise max_iterations or tolerance.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+
+
+def solve_weights(
+    matrix: Products,
+    columns: Indices,
+    rows: Indices,
+    *,
+    tolerance: float = DEFAULT_TOLERANCE,
+    max_iterations: int = DEFAULT_MAX_ITERATIONS,
+    start: tuple[Floats, Floats] | None = None,
+) -> Weights:
+    """`fit_weights` for input that is known to be right, and without its warning."""
+    m, n = matrix.shape
+    used_columns, used_rows = _nonzero(matrix, columns), _nonzero(matrix.T, rows)
+    if start is not None:
+        start = (start[0][used_columns], start[1][:, used_rows])
+    solved = _solve_nonzero(matrix, columns[used_columns], rows[used_rows], tolerance, max_iterations, start)
+    column_weights = np.zeros((columns.size, n), dtype=matrix.dtype)
+    row_weights = np.zeros((m, rows.size), dtype=matrix.dtype)
+    column_weights[used_columns] = solved.column_weights
+    row_weights[:, used_rows] = solved.row_weights
+    return replace(solved, column_weights=column_weights, row_weights=row_weights)
+
+
+def _nonzero(matrix: Products, columns: Indices) -> Indices:
+    """Positions of those columns that are not zero; the norms of all are not asked for if there are none."""
+    return np.flatnonzero(matrix.squared_column_norms[columns] > 0) if columns.size else columns
+
+
+def _solve_nonzero(
+    matrix: Products,
+    columns: Indices,
+    rows: Indices,
+    tolerance: float,
+    max_iterations: int,
+    start: tuple[Floats, Floats] | None,
+) -> Weights:
+    if rows.size and columns.size:
+        problem = JointProblem.of(matrix, columns, rows)
+        P, Q = problem.start(start)
+        with single_threaded_blas():
+            squared_error, optimality, n_iterations = solve_joint(problem, P, Q, tolerance, max_iterations)
+        column_weights, row_weights = (P / problem.column_lengths).T, Q / problem.row_lengths
+    else:
+        side, indices = (matrix, columns) if columns.size else (matrix.T, rows)
+        X, squared_error, optimality = one_sided_weights(side, indices)
+        n_iterations = 1
+        none = np.zeros((0, matrix.shape[1])), np.zeros((matrix.shape[0], 0))
+        column_weights, row_weights = (X.T, none[1]) if columns.size else (none[0], X)
+    if squared_error < _CANCELLED * matrix.squared_norm:
+        W = np.hstack([matrix.columns(columns), row_weights])
+        H = np.vstack([column_weights, matrix.T.columns(rows).T])
+        squared_error = matrix.squared_residual(W, H)
+    return Weights(
+        column_weights=column_weights,
+        row_weights=row_weights,
+        relative_error=ratio(np.sqrt(squared_error), np.sqrt(matrix.squared_norm)),
+        optimality=optimality,
+        n_iterations=n_iterations,
+        converged=optimality <= tolerance,
+    )
+
+
+def _check_start(
+    start: tuple[Floats, Floats], column_shape: tuple[int, int], row_shape: tuple[int, int]
+) -> tuple[Floats, Floats]:
+    checked = []
+    for part, shape, name in zip(start, (column_shape, row_shape), ("column", "row"), strict=True):
+        array = np.asarray(part, dtype=np.float64)
+        if array.shape != shape or not np.all(array >= 0) or not np.all(np.isfinite(array)):
+            raise ValueError(
+                f"start must give nonnegative {name} weights of shape {shape}; got shape {array.shape}"
+                + ("." if array.shape != shape else " with a negative or infinite entry or NaN.")
+            )
+        checked.append(array)
+    return checked[0], checked[1]

@@ -1,0 +1,232 @@
+r"""Weights of columns and rows together, by projected conjugate gradients.
+
+The problem is singular: adding Z R to P1 and taking C Z from P2 changes nothing, and alternating between the two sides
+crawls along that valley. The solver here is a projected conjugate gradient method in the manner of Moré and Toraldo
+(1991): sweeps of coordinate descent find which weights are positive, conjugate gradients on those, leaving out what
+they would make negative, move along the valley in a few steps, and a projected search keeps the objective falling. It
+works on the Gram products C'C, C'M, RR' and MR' alone, so that an iteration costs O((m + n) r^2) whatever the size of
+M.
+
+References
+----------
+J. Moré, G. Toraldo, On the solution of large quadratic programming problems with bound constraints, SIAM J. Optim. 1
+(1991), doi:10.1137/0801008.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import blas
+
+from gsnmf.kernels import coordinate_sweep
+from gsnmf.products import Products
+from gsnmf.validation import Floats, Indices
+from gsnmf.weights.optimality import relative_violation, violation
+
+_SWEEPS = 2
+_ROUNDS = 3
+"""How often conjugate gradients start again without the weights that they made negative."""
+_CG_STEPS = 40
+_SLOW = 0.05
+"""Conjugate gradients stop when a step gains less than this part of the best step: the face may be wrong."""
+_MAX_PATIENCE = 5
+"""The longer a problem takes, the more thorough an iteration: up to this many times the steps above."""
+
+_Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class JointProblem:
+    """The joint problem in Gram products, for columns and rows of unit length.
+
+    Its variables are P (n x r1, the transposed column weights) and Q (m x r2, the row weights), in these units.
+    """
+
+    C: _Array
+    """Chosen columns, m x r1."""
+    R: _Array
+    """Chosen rows, transposed, n x r2."""
+    gram_C: _Array
+    gram_R: _Array
+    linear_P: _Array
+    """-M'C, n x r1."""
+    linear_Q: _Array
+    """-MR, m x r2."""
+    column_lengths: _Array
+    row_lengths: _Array
+    squared_norm: float
+
+    @classmethod
+    def of(cls, matrix: Products, columns: Indices, rows: Indices) -> JointProblem:
+        """Gather the Gram products of nonzero columns and rows."""
+        column_lengths = np.sqrt(matrix.squared_column_norms[columns])
+        row_lengths = np.sqrt(matrix.T.squared_column_norms[rows])
+        (chosen_columns, image_of_C), (chosen_rows, image_of_R) = (
+            side.with_products(indices) for side, indices in ((matrix, columns), (matrix.T, rows))
+        )
+        C = np.ascontiguousarray(chosen_columns / column_lengths, dtype=np.float64)
+        R = np.ascontiguousarray(chosen_rows / row_lengths, dtype=np.float64)
+        return cls(
+            C=C,
+            R=R,
+            gram_C=C.T @ C,
+            gram_R=R.T @ R,
+            linear_P=np.ascontiguousarray(-image_of_C / column_lengths),
+            linear_Q=np.ascontiguousarray(-image_of_R / row_lengths),
+            column_lengths=column_lengths,
+            row_lengths=row_lengths,
+            squared_norm=matrix.squared_norm,
+        )
+
+    def start(self, weights: tuple[Floats, Floats] | None) -> tuple[_Array, _Array]:
+        """Weights in the units of the problem; zeros if there are none."""
+        if weights is None:
+            return np.zeros_like(self.linear_P), np.zeros_like(self.linear_Q)
+        P = np.multiply(weights[0].T, self.column_lengths, dtype=np.float64, order="C")
+        Q = np.multiply(weights[1], self.row_lengths, dtype=np.float64, order="C")
+        return P, Q
+
+    def coupling_P(self, Q: _Array) -> _Array:
+        """What the row weights contribute to the gradient of P."""
+        return np.asarray(self.R @ (Q.T @ self.C))
+
+    def coupling_Q(self, P: _Array) -> _Array:
+        """What the column weights contribute to the gradient of Q."""
+        return np.asarray(self.C @ (P.T @ self.R))
+
+    def hessian(self, P: _Array, Q: _Array) -> tuple[_Array, _Array]:
+        """Second derivative applied to a direction."""
+        return P @ self.gram_C + self.coupling_P(Q), Q @ self.gram_R + self.coupling_Q(P)
+
+    def parts(self, joined: _Array) -> tuple[_Array, _Array]:
+        """P and Q in one vector, as views of it."""
+        middle = self.linear_P.size
+        return joined[:middle].reshape(self.linear_P.shape), joined[middle:].reshape(self.linear_Q.shape)
+
+    def gradient(self, P: _Array, Q: _Array) -> tuple[_Array, _Array]:
+        """Gradient of the objective."""
+        in_P, in_Q = self.hessian(P, Q)
+        in_P += self.linear_P
+        in_Q += self.linear_Q
+        return in_P, in_Q
+
+    def squared_error(self, P: _Array, Q: _Array, gradient: tuple[_Array, _Array]) -> float:
+        """||M - C P1 - P2 R||_F^2, twice the objective, from the gradient at the same point."""
+        value = _dot((P, Q), gradient) + _dot((P, Q), (self.linear_P, self.linear_Q))
+        return max(0.0, self.squared_norm + value)
+
+    def sweep(self, P: _Array, Q: _Array, n_sweeps: int) -> None:
+        """Coordinate descent on P and on Q in turn, in place."""
+        for _ in range(n_sweeps):
+            coordinate_sweep(P, self.coupling_P(Q) + self.linear_P, self.gram_C)
+            coordinate_sweep(Q, self.coupling_Q(P) + self.linear_Q, self.gram_R)
+
+
+def solve_joint(
+    problem: JointProblem, P: _Array, Q: _Array, tolerance: float, max_iterations: int
+) -> tuple[float, float, int]:
+    """Improve (P, Q) in place by projected conjugate gradients.
+
+    Returns the squared error, the relative violation of the optimality conditions, and the iterations spent.
+    """
+    iteration = 0
+    while True:
+        problem.sweep(P, Q, _SWEEPS)
+        gradient = problem.gradient(P, Q)
+        squared_error = problem.squared_error(P, Q, gradient)
+        violated = np.hypot(violation(P, gradient[0]), violation(Q, gradient[1]))
+        optimality = relative_violation(violated, squared_error, problem.squared_norm)
+        if optimality <= tolerance or iteration == max_iterations:
+            return squared_error, optimality, iteration
+        iteration += 1
+        patience = min(1 + iteration // 10, _MAX_PATIENCE)
+        direction = _subspace_step(problem, P, Q, gradient, patience)
+        _projected_search(problem, P, Q, gradient, direction)
+
+
+def _subspace_step(
+    problem: JointProblem, P: _Array, Q: _Array, gradient: tuple[_Array, _Array], patience: int
+) -> tuple[_Array, _Array]:
+    """Direction from (P, Q) to about the minimiser over its positive weights.
+
+    Weights that would become negative on the way are set to zero and left out, and the others solved for again. P and Q
+    are joined in one vector, which halves the number of small operations.
+    """
+    weights, slopes = _joined(P, Q), _joined(*gradient)
+    free = weights > 0
+    direction = np.zeros_like(weights)
+    residual = -slopes * free
+    for _ in range(_ROUNDS * patience):
+        _conjugate_gradients(problem, free, residual, direction, _CG_STEPS * patience, _SLOW / patience)
+        negative = weights + direction < 0
+        if not negative.any():
+            break
+        direction[negative] = -weights[negative]
+        free[negative] = False
+        residual = -(slopes + _joined(*problem.hessian(*problem.parts(direction)))) * free
+    return problem.parts(direction)
+
+
+def _conjugate_gradients(
+    problem: JointProblem,
+    free: NDArray[np.bool_],
+    residual: _Array,
+    direction: _Array,
+    max_steps: int,
+    slow: float,
+) -> None:
+    """Improve ``direction`` in place on the free weights, from its ``residual``, which changes along."""
+    search, image = residual.copy(), np.empty_like(residual)
+    search_parts, image_parts = problem.parts(search), problem.parts(image)
+    squared = float(residual @ residual)
+    best_gain = 0.0
+    for _ in range(max_steps):
+        for part, value in zip(image_parts, problem.hessian(*search_parts), strict=True):
+            part[...] = value
+        image *= free
+        curvature = float(search @ image)
+        if curvature <= 0.0:  # nothing is left, or a flat direction, of which the residual holds only rounding
+            break
+        length = squared / curvature
+        blas.daxpy(search, direction, a=length)  # in place
+        blas.daxpy(image, residual, a=-length)
+        gain = length * squared
+        best_gain = max(best_gain, gain)
+        if gain <= slow * best_gain:
+            break
+        previous, squared = squared, float(residual @ residual)
+        search *= squared / previous
+        search += residual
+
+
+def _joined(P: _Array, Q: _Array) -> _Array:
+    return np.concatenate([P.ravel(), Q.ravel()])
+
+
+def _projected_search(
+    problem: JointProblem, P: _Array, Q: _Array, gradient: tuple[_Array, _Array], direction: tuple[_Array, _Array]
+) -> None:
+    """Take, in place, the first of the steps 1, 1/2, 1/4, ..., each projected, that lowers the objective.
+
+    The change of the objective is computed from the change of the weights, not as a difference of two values, whose
+    rounding would hide it near the solution.
+    """
+    for halvings in range(10):
+        length = 0.5**halvings
+        change = (
+            np.maximum(P + length * direction[0], 0.0) - P,
+            np.maximum(Q + length * direction[1], 0.0) - Q,
+        )
+        if _dot(gradient, change) + 0.5 * _dot(change, problem.hessian(*change)) < 0.0:
+            P += change[0]
+            Q += change[1]
+            np.maximum(P, 0.0, out=P)  # P + (0 - P) is not always 0 in floating point
+            np.maximum(Q, 0.0, out=Q)
+            return
+
+
+def _dot(a: tuple[_Array, ...], b: tuple[_Array, ...]) -> float:
+    return sum(float(np.vdot(x, y)) for x, y in zip(a, b, strict=True))

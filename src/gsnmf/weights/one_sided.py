@@ -1,0 +1,119 @@
+"""Weights of columns alone, or of rows alone: exact nonnegative least squares.
+
+The chosen columns are reduced to a triangle once, after which every column of the matrix is a problem of r unknowns and
+r equations.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from gsnmf.kernels import coordinate_sweep, nonnegative_least_squares
+from gsnmf.products import Products
+from gsnmf.threads import single_threaded_blas
+from gsnmf.validation import Floats, Indices
+from gsnmf.weights.optimality import relative_violation, violation
+
+_INDEPENDENT = 1e-4
+"""Columns whose residuals after those before them are longer than this part of them are solved for by Gram products."""
+
+_GUESSING_SWEEPS = 3
+
+_Array = NDArray[np.float64]
+
+
+def one_sided_weights(matrix: Products, indices: Indices) -> tuple[_Array, float, float]:
+    """Exact weights of columns alone, as an n x r array, with the squared error and the violation."""
+    if indices.size == 0:
+        return np.zeros((matrix.shape[1], 0)), matrix.squared_norm, 0.0
+    lengths = np.sqrt(matrix.squared_column_norms[indices])
+    triangle, targets = _reduced_columns(matrix, indices, lengths)
+    X = _exact(triangle, targets)
+    residual = targets - X @ triangle.T
+    outside = max(0.0, matrix.squared_norm - float(np.vdot(targets, targets)))
+    squared_error = outside + float(np.vdot(residual, residual))
+    violated = violation(X, -(residual @ triangle))
+    return X / lengths, squared_error, relative_violation(violated, squared_error, matrix.squared_norm)
+
+
+def _reduced_columns(matrix: Products, indices: Indices, lengths: _Array) -> tuple[_Array, _Array]:
+    """R and M'Q of a factorization C = QR of the chosen columns, scaled to unit length."""
+    if matrix.out_of_core:
+        images = matrix.gram_rows(indices) / lengths[:, None]
+        with contextlib.suppress(linalg.LinAlgError):
+            lower = linalg.cholesky(images[:, indices] / lengths, lower=True)
+            if lower.diagonal().min() > _INDEPENDENT:  # Gram products have kept half of their digits or more
+                targets = linalg.solve_triangular(lower, images, lower=True, check_finite=False)
+                return np.ascontiguousarray(lower.T), np.ascontiguousarray(targets.T)
+    orthogonal, triangle = _reduced(matrix.columns(indices).astype(np.float64, copy=False) / lengths)
+    return triangle, np.ascontiguousarray(matrix.T.dot(orthogonal), dtype=np.float64)
+
+
+def _reduced(basis: _Array) -> tuple[_Array, _Array]:
+    """An orthogonal basis of the columns of a matrix, and the triangle that makes them from it, both r columns wide."""
+    with single_threaded_blas():  # threads gain nothing on few columns, and lose much on a busy machine
+        factors: tuple[Any, Any] = linalg.qr(basis, mode="economic", check_finite=False)
+    orthogonal, triangle = factors
+    missing = triangle.shape[1] - triangle.shape[0]
+    if missing > 0:  # more columns than they have entries
+        triangle = np.vstack([triangle, np.zeros((missing, triangle.shape[1]))])
+        orthogonal = np.hstack([orthogonal, np.zeros((orthogonal.shape[0], missing))])
+    return orthogonal, np.ascontiguousarray(triangle)
+
+
+def _exact(triangle: _Array, targets: _Array, n_sweeps: int = 0) -> _Array:
+    """Nonnegative least squares for each row of ``targets``.
+
+    Sweeps of coordinate descent guess first which weights are positive. They cost a little where most are, and make
+    it two to three times as fast where few are.
+    """
+    X = np.zeros(targets.shape)
+    with single_threaded_blas():
+        if n_sweeps:
+            gram, linear = triangle.T @ triangle, np.negative(targets @ triangle, order="C")
+            for _ in range(n_sweeps):
+                coordinate_sweep(X, linear, gram)
+        nonnegative_least_squares(X, triangle, targets)
+    return X
+
+
+def remaining_weights(matrix: Products, columns: Indices, column_weights: Floats, basis: Floats) -> _Array:
+    r"""Exact row weights of a matrix for given column weights and given rows, which need not be its own.
+
+    .. math:: \min_{P_2 \ge 0} \; \|M - M(:, \mathrm{columns})\, P_1 - P_2 B\|_F
+
+    Parameters
+    ----------
+    matrix : Products, shape (m, n)
+    columns : int array of length r1
+    column_weights : array, shape (r1, n)
+        P1.
+    basis : array, shape (r2, n)
+        B, rows of any matrix with as many columns; a row of zeros gets weights of zero.
+
+    Returns
+    -------
+    array, shape (m, r2)
+
+    Notes
+    -----
+    The matrix is read through one product with an n x r2 block, so that a sparse one stays sparse.
+    """
+    weights = np.zeros((matrix.shape[0], basis.shape[0]))
+    exponents = np.frexp(basis.max(axis=1, initial=0.0))[1]  # rows of size one: their squares are safe
+    scaled = np.ldexp(basis.astype(np.float64), -exponents[:, None])
+    lengths = np.linalg.norm(scaled, axis=1)
+    used = np.flatnonzero(lengths)
+    if used.size:
+        orthogonal, triangle = _reduced((scaled[used] / lengths[used, None]).T)
+        targets = matrix.dot(orthogonal)
+        if columns.size:
+            targets -= matrix.columns(columns) @ (column_weights @ orthogonal)
+        solved = _exact(triangle, np.ascontiguousarray(targets, dtype=np.float64), _GUESSING_SWEEPS)
+        weights[:, used] = np.ldexp(solved / lengths[used], matrix.exponent - exponents[used])
+    return weights

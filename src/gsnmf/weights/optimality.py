@@ -1,0 +1,31 @@
+r"""How far weights are from the optimality conditions of their problem.
+
+Columns of C and rows of R are taken with unit length, which makes the violation of the optimality conditions,
+
+.. math:: \| P - \max(0, P - \nabla f(P)) \|_F \,/\, \max(\|M - C P_1 - P_2 R\|_F,\; 10^{-3} \|M\|_F),
+
+a number without a unit.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+_SMALL_RESIDUAL = 1e-3
+"""The violation is measured against the residual, or against this part of the matrix where that is larger."""
+
+
+def violation(X: NDArray[np.float64], gradient: NDArray[np.float64]) -> float:
+    """The numerator above: P - max(0, P - g) is min(P, g)."""
+    return float(np.linalg.norm(np.minimum(X, gradient)))
+
+
+def relative_violation(violated: float, squared_error: float, squared_norm: float) -> float:
+    """A violation over what it is measured against."""
+    return ratio(violated, max(np.sqrt(squared_error), _SMALL_RESIDUAL * np.sqrt(squared_norm)))
+
+
+def ratio(value: float, scale: float) -> float:
+    """A part of a whole; nothing is no part of nothing."""
+    return float(value / scale) if scale > 0 else 0.0
