@@ -8,8 +8,9 @@ from gsnmf.datasets.closed_forms import (
 )
 from gsnmf.datasets.ground_truth import Planted
 from gsnmf.datasets.paper import load
+from gsnmf.datasets.planted_matrices import planted
 from gsnmf.datasets.readers import FileError, LabelledMatrix, read_matrix
-from gsnmf.datasets.synthetic import fully_random, middle_points, planted
+from gsnmf.datasets.synthetic import fully_random, middle_points
 
 __all__ = [
     "FileError",
