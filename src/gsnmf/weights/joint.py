@@ -32,6 +32,8 @@ _ROUNDS = 3
 _CG_STEPS = 40
 _SLOW = 0.05
 """Conjugate gradients stop when a step gains less than this part of the best step: the face may be wrong."""
+_FLAT = 1e-14
+"""Curvature of a direction of length one below which it is rounding: those of single weights are one."""
 _MAX_PATIENCE = 5
 """The longer a problem takes, the more thorough an iteration: up to this many times the steps above."""
 
@@ -188,7 +190,7 @@ def _conjugate_gradients(
             part[...] = value
         image *= free
         curvature = float(search @ image)
-        if curvature <= 0.0:  # nothing is left, or a flat direction, of which the residual holds only rounding
+        if curvature <= _FLAT * float(search @ search):  # nothing is left, or only rounding, along the valley
             break
         length = squared / curvature
         blas.daxpy(search, direction, a=length)  # in place
