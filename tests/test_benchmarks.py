@@ -12,7 +12,6 @@ import pytest
 import scipy.sparse as sp
 
 import gsnmf
-import textbook
 from gsnmf import benchmarks
 from gsnmf.benchmarks import _measurement as measurement
 from gsnmf.benchmarks import _peers as peers
@@ -143,12 +142,6 @@ def test_seconds(value, text):
 def test_peers_can_be_sent_to_another_process():
     for peer in (peers.explicit_residual, peers.pivoted_qr, peers.reduced_nnls, peers.coordinate_descent):
         assert pickle.loads(pickle.dumps(peer)) is peer
-
-
-def test_peers_select_what_the_library_selects():
-    matrix = np.random.default_rng(0).random((60, 40))
-    assert peers.explicit_residual(matrix, 12) == textbook.generalized_successive_projection(matrix, 12)
-    assert peers.pivoted_qr(matrix, 12) == [("c", p) for p in textbook.successive_projection(matrix, 12)]
 
 
 def test_peers_find_the_weights_that_the_library_finds():

@@ -5,18 +5,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
-import textbook
+from gsnmf.benchmarks._peers import pivoted_qr
 from gsnmf.datasets import fully_random
-from gsnmf.methods import find_method
 from gsnmf.products import products
-from gsnmf.results import Selection
 from gsnmf.selection import clustering
 from gsnmf.selection.clustering import hierarchical_clusters
-from gsnmf.selection.preselection import (
-    largest_and_farthest,
-    preselect,
-    select_preselected,
-)
+from gsnmf.selection.preselection import largest_and_farthest, preselect
 from gsnmf.selection.successive_projection import generalized_successive_projection
 from gsnmf.weights import solve_weights
 
@@ -26,6 +20,13 @@ def sparse_counts(shape, seed, density=0.1):
     rng = np.random.default_rng(seed)
     matrix = np.ceil(rng.gamma(0.3, 3.0, shape)) * (rng.random(shape) < density)
     return matrix * np.geomspace(1, 0.01, shape[1])[rng.permutation(shape[1])]
+
+
+def gspa_among_candidates(matrix, rank, *, n_columns, n_rows):
+    """Columns and rows of the whole matrix."""
+    candidates = preselect(matrix, n_columns, n_rows)
+    found = generalized_successive_projection(products(candidates.reduced(matrix)), rank)
+    return candidates.columns[found.columns], candidates.rows[found.rows]
 
 
 def with_copies(base, n_copies, rng):
@@ -156,9 +157,7 @@ def test_zero_matrix():
     assert clusters.representatives.size == clusters.sizes.size == 0
     assert clusters.labels.tolist() == [-1] * 4
     assert largest_and_farthest(matrix, 2).size == 0
-    selection = select_preselected(matrix, 2, generalized_successive_projection)
-    assert selection.n_selected == 0
-    assert selection.stop_reason == "residual is zero"
+    assert preselect(matrix, 2, 2).reduced(matrix).shape == (0, 0)
 
 
 @pytest.mark.parametrize("container", [np.asarray, sp.csc_array])
@@ -239,7 +238,7 @@ def test_largest_and_farthest():
     expected = largest_and_farthest(products(matrix), 40)
     assert expected.size == np.unique(expected).size == 40
     assert np.isin(expected, nonzero).all()
-    assert set(textbook.successive_projection(matrix, 20)) <= set(expected.tolist())
+    assert {p for _, p in pivoted_qr(matrix, 20)} <= set(expected.tolist())
     assert set(np.argsort(-norms)[:20].tolist()) <= set(expected.tolist())
     for container in (sp.csr_array, sp.csc_array, np.asfortranarray):
         assert np.array_equal(largest_and_farthest(products(container(matrix)), 40), expected)
@@ -252,7 +251,7 @@ def test_largest_and_farthest():
 def test_largest_and_farthest_among_few_columns(n):
     rng = np.random.default_rng(0)
     matrix = rng.random((60, 40)) * rng.uniform(0.1, 1.0, 40)
-    expected = set(textbook.successive_projection(matrix, n // 2))
+    expected = {p for _, p in pivoted_qr(matrix, n // 2)}
     by_norm = np.argsort(-np.linalg.norm(matrix, axis=0)).tolist()
     expected.update([j for j in by_norm if j not in expected][: n - len(expected)])
     assert largest_and_farthest(products(matrix), n).tolist() == sorted(expected)
@@ -280,15 +279,6 @@ def test_reduced_matrix_is_scaled_by_the_roots_of_the_sizes(container, dtype):
     assert np.allclose(reduced, matrix[np.ix_(chosen.rows, chosen.columns)] * scale, rtol=1e-6)
 
 
-def test_preselection_by_norms():
-    held = products(sparse_counts((90, 130), seed=6))
-    chosen = preselect(held, 20, 200, method="norms")
-    assert np.array_equal(chosen.columns, largest_and_farthest(held, 20))
-    assert np.array_equal(chosen.rows, np.flatnonzero(held.T.squared_column_norms))
-    assert (chosen.column_sizes == 1).all()
-    assert (chosen.row_sizes == 1).all()
-
-
 @pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
 def test_pipeline_finds_planted_indices_of_the_whole_matrix(container):
     """Every column and row of a planted matrix three times and twice: clusters leave one of each, the largest."""
@@ -297,32 +287,23 @@ def test_pipeline_finds_planted_indices_of_the_whole_matrix(container):
     wide, _, columns_of = with_copies(data.matrix, 3, rng)
     tall, _, rows_of = with_copies(wide.T, 2, rng)
     held = products(container(tall.T))
-    found = select_preselected(held, 7, generalized_successive_projection, n_columns=50, n_rows=40)
+    columns, rows = gspa_among_candidates(held, 7, n_columns=50, n_rows=40)
     direct = generalized_successive_projection(products(data.matrix), 7)
-    assert np.array_equal(found.columns, columns_of[direct.columns])
-    assert np.array_equal(found.rows, rows_of[direct.rows])
-    assert set(found.columns) == set(columns_of[data.columns])
-    assert set(found.rows) == set(rows_of[data.rows])
-    assert (found.order, found.method, found.stop_reason) == (direct.order, "gspa", "rank reached")
+    assert np.array_equal(columns, columns_of[direct.columns])
+    assert np.array_equal(rows, rows_of[direct.rows])
+    assert set(columns) == set(columns_of[data.columns])
+    assert set(rows) == set(rows_of[data.rows])
 
 
-def test_pipeline_takes_any_method_and_keeps_small_sides_whole():
+def test_small_sides_are_kept_whole():
     matrix = sparse_counts((70, 90), seed=7)
     held = products(matrix)
-    shapes = []
-
-    def record(reduced, rank) -> Selection:
-        shapes.append(reduced.shape)
-        return find_method("spa-both")(reduced, rank)
-
-    both_whole = select_preselected(held, (3, 2), record)
-    assert shapes == [(np.count_nonzero(matrix.any(axis=1)), np.count_nonzero(matrix.any(axis=0)))]
-    direct = find_method("spa-both")(held, (3, 2))
-    assert np.array_equal(both_whole.columns, direct.columns)
-    assert np.array_equal(both_whole.rows, direct.rows)
-    assert both_whole.method == "spa-both"
-    select_preselected(held, (3, 2), record, n_columns=10, n_rows=1000, preselection="norms")
-    assert shapes[1] == (shapes[0][0], 10)
+    rows, columns = np.flatnonzero(matrix.any(axis=1)), np.flatnonzero(matrix.any(axis=0))
+    whole = preselect(held, 500, 500)
+    assert np.array_equal(whole.rows, rows)
+    assert np.array_equal(whole.columns, columns)
+    assert np.array_equal(whole.reduced(held), matrix[np.ix_(rows, columns)])
+    assert preselect(held, 10, 500).reduced(held).shape == (rows.size, 10)
 
 
 @pytest.mark.parametrize("call", [hierarchical_clusters, largest_and_farthest])
@@ -332,17 +313,12 @@ def test_counts_are_checked(call, count, error):
         call(products(np.eye(3)), count)
 
 
-def test_unknown_preselection_is_named():
-    with pytest.raises(ValueError, match="method must be 'clusters' or 'norms'; got 'random'"):
-        preselect(products(np.eye(3)), 2, 2, method="random")
-
-
 @pytest.mark.parametrize(("name", "at_least"), [("tr23", 63.66), ("tr11", 73.9), ("hitech", 6.2)])
 def test_gspa_on_preselected_documents_is_as_good_as_the_paper(paper, name, at_least):
     """The paper prints 63.66, 74.21 and 6.43 for GSPA on its own 500 words and documents."""
     documents = paper(name)
     matrix = products(documents.matrix)
-    selection = select_preselected(matrix, documents.rank, generalized_successive_projection)
-    assert selection.n_selected == documents.rank
-    weights = solve_weights(matrix, selection.columns, selection.rows)
+    columns, rows = gspa_among_candidates(matrix, documents.rank, n_columns=500, n_rows=500)
+    assert columns.size + rows.size == documents.rank
+    weights = solve_weights(matrix, columns, rows)
     assert 100 * (1 - weights.relative_error) > at_least

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
-from gsnmf.products import products
+from gsnmf.products import dense, products
 from gsnmf.validation import Floats, Indices, Sparse, check_matrix
 
 Factor: TypeAlias = Floats | Sparse
@@ -88,7 +88,7 @@ def relative_error(matrix: Any, W: ArrayLike | Factor, H: ArrayLike | Factor) ->
             f"got {left.shape} and {right.shape}."
         )
     held = products(checked)
-    left, right = _dense(left), _dense(right)
+    left, right = dense(left), dense(right)
     shift = np.frexp(np.abs(left).max(axis=0, initial=0.0))[1]  # columns of W of size one: their squares are safe
     squared_error = held.squared_residual(np.ldexp(left, -shift), np.ldexp(right, (shift - held.exponent)[:, None]))
     if held.squared_norm == 0.0:
@@ -193,8 +193,8 @@ def rescale_factors(
     >>> distance_to_ground_truth(W, H, true_W, true_H)
     0.0
     """
-    left, right = _dense(_check_factor(W, "W")), _dense(_check_factor(H, "H"))
-    true_left, true_right = _dense(_check_factor(true_W, "true_W")), _dense(_check_factor(true_H, "true_H"))
+    left, right = dense(_check_factor(W, "W")), dense(_check_factor(H, "H"))
+    true_left, true_right = dense(_check_factor(true_W, "true_W")), dense(_check_factor(true_H, "true_H"))
     tiny = np.finfo(np.float64).tiny
     lengths, true_lengths = (
         (np.maximum(np.linalg.norm(a, axis=0), tiny), np.maximum(np.linalg.norm(b, axis=1), tiny))
@@ -216,7 +216,7 @@ def _distance_of_columns(columns: Factor, true_columns: Factor, name: str) -> fl
             f"{name} and true_{name} must have the same number of {what}; "
             f"got {columns.shape[0]} and {true_columns.shape[0]}."
         )
-    found, truth = _dense(columns), _dense(true_columns)
+    found, truth = dense(columns), dense(true_columns)
     largest = float(np.abs(truth).max(initial=0.0))
     if largest == 0.0:
         raise ValueError(f"true_{name} must have a nonzero entry; got only zeros.")
@@ -229,10 +229,6 @@ def _distance_of_columns(columns: Factor, true_columns: Factor, name: str) -> fl
 
 def _padded(columns: Floats, count: int) -> Floats:
     return np.pad(columns, ((0, 0), (0, count - columns.shape[1])))
-
-
-def _dense(factor: Factor) -> Floats:
-    return factor if isinstance(factor, np.ndarray) else factor.toarray()
 
 
 def _check_factor(factor: Any, name: str) -> Factor:

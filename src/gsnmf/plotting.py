@@ -16,6 +16,7 @@ from gsnmf.comparison import Comparison, compare
 from gsnmf.datasets.readers.labelled import LabelledMatrix
 from gsnmf.explanation import Explanation
 from gsnmf.optional import import_optional
+from gsnmf.products import dense_columns
 from gsnmf.results import Factorization
 from gsnmf.validation import Floats, Indices, check_count, check_indices
 
@@ -208,8 +209,7 @@ def _images_of(result: Factorization, image_shape: tuple[int, int]) -> LabelledM
 
 def _image_row(result: Factorization, data: LabelledMatrix, indices: Indices) -> Floats:
     """Images as rows of an array."""
-    part: Any = result.matrix[indices] if data.pixels == "columns" else result.matrix[:, indices].T
-    return np.asarray(part if isinstance(part, np.ndarray) else part.toarray())
+    return dense_columns(result.matrix, indices, across=data.pixels == "columns").T
 
 
 def _draw_strip(axes: Axes, rows: list[Floats], data: LabelledMatrix) -> Axes:

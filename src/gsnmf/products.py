@@ -117,8 +117,7 @@ class Products(ABC):
     def gram(self, indices: Indices) -> NDArray[np.float64]:
         """C'C for the columns C at increasing ``indices``, k x k in double precision."""
         chosen = self.submatrix(indices).astype(np.float64, copy=False)
-        gram = chosen.T @ chosen
-        return np.asarray(gram if isinstance(gram, np.ndarray) else gram.toarray())
+        return dense(chosen.T @ chosen)
 
     def residual_norms(self, indices: Indices, W: Floats, H: Floats) -> NDArray[np.float64]:
         """Squared norms of the columns of M[:, indices] - W H, for dense factors of shape (m, k) and (k, size)."""
@@ -424,7 +423,11 @@ def dense_columns(matrix: Matrix, indices: Indices, *, across: bool = False) -> 
         from gsnmf.dask_products import gather
 
         return gather(matrix, indices, across=across)
-    part = matrix[indices].T if across else matrix[:, indices]
+    return dense(matrix[indices].T if across else matrix[:, indices])
+
+
+def dense(part: Any) -> NDArray[Any]:
+    """A dense or sparse part of a matrix as a dense array; a dense one is not copied."""
     return part if isinstance(part, np.ndarray) else np.asarray(part.toarray())
 
 

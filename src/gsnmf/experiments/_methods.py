@@ -16,7 +16,7 @@ from gsnmf.datasets.published import COLUMNS
 from gsnmf.datasets.synthetic import fully_random
 from gsnmf.factorize import select
 from gsnmf.nmf import LowRankResult, hals, minimum_volume, truncated_svd
-from gsnmf.products import products
+from gsnmf.products import dense_columns, products
 from gsnmf.validation import Floats, Indices, Matrix
 from gsnmf.weights import fit_weights
 
@@ -125,8 +125,8 @@ def fitted(matrix: Matrix, columns: Indices, rows: Indices, seconds: float) -> O
     return Outcome(
         columns=columns,
         rows=rows,
-        W=np.hstack([_dense(matrix[:, columns]), weights.row_weights]),
-        H=np.vstack([weights.column_weights, _dense(matrix[rows])]),
+        W=np.hstack([dense_columns(matrix, columns), weights.row_weights]),
+        H=np.vstack([weights.column_weights, dense_columns(matrix, rows, across=True).T]),
         relative_error=weights.relative_error,
         converged=weights.converged,
         seconds=seconds,
@@ -157,7 +157,3 @@ def warm_up() -> None:
                 _factorization(data.matrix, method, 4, 0, 0.0)
             else:
                 fitted(data.matrix, *choose(data.matrix, method, (2, 2)), 0.0)
-
-
-def _dense(part: Any) -> Floats:
-    return part if isinstance(part, np.ndarray) else np.asarray(part.toarray())

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import cast
+from typing import TypeAlias, cast
 
 import numpy as np
 
@@ -49,6 +49,8 @@ GS-FGM.
 
 METHODS = (*COLUMNS, "auto")
 
+SIGNIFICANT = 2.0
+"""Percent by which a quality must be higher to be called significantly better."""
 ROUNDING = 0.0051
 """Percent by which figures that are equal can differ in print."""
 _CLOSE = 0.15
@@ -85,6 +87,10 @@ class Entry:
     def selection(self) -> tuple[frozenset[int], frozenset[int]]:
         """Chosen rows and columns."""
         return self.rows, self.columns
+
+
+Entries: TypeAlias = Mapping[tuple[str, str], Entry]
+"""By data set and method."""
 
 
 def table_study(
@@ -225,7 +231,7 @@ def explain(entry: Entry) -> str:
     return f"the same numbers of rows and columns, another choice of them{among}"
 
 
-def quality_table(names: Sequence[str], found: Mapping[tuple[str, str], Entry], caption: str) -> Table:
+def quality_table(names: Sequence[str], found: Entries, caption: str) -> Table:
     """In the paper's layout: our figure, and in brackets ours minus the paper's."""
     rows = []
     for name in names:
@@ -243,7 +249,7 @@ def quality_table(names: Sequence[str], found: Mapping[tuple[str, str], Entry], 
     return Table(("data set", "r", *(LABELS[method] for method in METHODS)), rows, caption)
 
 
-def comparison_table(names: Sequence[str], found: Mapping[tuple[str, str], Entry]) -> Table:
+def comparison_table(names: Sequence[str], found: Entries) -> Table:
     """Every figure with the paper's, the difference, and the reason for it."""
     rows = [
         [
@@ -264,13 +270,13 @@ def comparison_table(names: Sequence[str], found: Mapping[tuple[str, str], Entry
     return Table(header, rows, "Every figure next to the paper's", long=True)
 
 
-def shown_names(names: Sequence[str], found: Mapping[tuple[str, str], Entry], missing: Iterable[str]) -> list[str]:
+def shown_names(names: Sequence[str], found: Entries, missing: Iterable[str]) -> list[str]:
     """Data sets that a table has a line for: those with figures, and those that are missing."""
     measured = {name for name, _ in found}
     return [name for name in names if name in measured or name in missing]
 
 
-def complete_names(names: Sequence[str], found: Mapping[tuple[str, str], Entry], methods: Sequence[str]) -> list[str]:
+def complete_names(names: Sequence[str], found: Entries, methods: Sequence[str]) -> list[str]:
     """Data sets for which there are figures of all these methods."""
     return [name for name in names if all((name, method) in found for method in methods)]
 
@@ -286,7 +292,7 @@ def stand_in_text(names: Iterable[str]) -> list[str]:
     return [f"**{name} is not the paper's own matrix**: {_OTHER_MATRIX[name]}." for name in others]
 
 
-def lower_errors(found: Mapping[tuple[str, str], Entry], names: Sequence[str]) -> Claim:
+def lower_errors(found: Entries, names: Sequence[str]) -> Claim:
     """Whether NMF and minimum-volume NMF beat every selection on every matrix."""
     margins = {
         method: [found[name, method].quality - max(found[name, m].quality for m in SELECTING) for name in names]

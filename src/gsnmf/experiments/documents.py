@@ -7,8 +7,6 @@ of the whole matrix. NMF, minimum-volume NMF, truncated SVD and our own choice s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from gsnmf.datasets.published import COLUMNS, DOCUMENT_NAMES, DOCUMENT_SECONDS, SELECTING, Published, published
@@ -16,7 +14,8 @@ from gsnmf.experiments._methods import LABELS
 from gsnmf.experiments._study import Claim, Results, Section, Table
 from gsnmf.experiments._tables import (
     METHODS,
-    Entry,
+    SIGNIFICANT,
+    Entries,
     comparison_table,
     complete_names,
     entries,
@@ -29,13 +28,8 @@ from gsnmf.experiments._tables import (
 )
 
 _QUICK = ("tr11", "tr23")
-_SIGNIFICANT = 2.0
-"""Percent by which a quality must be higher to be called significantly better."""
-
 _ENOUGH = 10
 """Data sets without which nothing is said about all of them together."""
-
-_Entries = Mapping[tuple[str, str], Entry]
 
 
 def _present(part: str, results: Results) -> Section:
@@ -59,7 +53,7 @@ def _present(part: str, results: Results) -> Section:
     )
 
 
-def _time_table(found: _Entries) -> Table:
+def _time_table(found: Entries) -> Table:
     rows = []
     for method in METHODS:
         seconds = [entry.seconds for entry in found.values() if entry.method == method]
@@ -74,7 +68,7 @@ def _time_table(found: _Entries) -> Table:
     return Table(("method", "average", "longest", "paper's average"), rows, caption)
 
 
-def _claims(found: _Entries) -> list[Claim]:
+def _claims(found: Entries) -> list[Claim]:
     names = complete_names(DOCUMENT_NAMES, found, COLUMNS)
     if not names:
         return []
@@ -89,7 +83,7 @@ def _claims(found: _Entries) -> list[Claim]:
     ]
 
 
-def _same_solutions(found: _Entries, names: list[str]) -> list[Claim]:
+def _same_solutions(found: Entries, names: list[str]) -> list[Claim]:
     same = [name for name in names if found[name, "gspa"].selection == found[name, "gs-fgm"].selection]
     also = [name for name in same if found[name, "spa-both"].selection == found[name, "gspa"].selection]
     lines = [published(name) for name in names]
@@ -114,7 +108,7 @@ def _equal(line: Published, method: str) -> bool:
     return line.quality[method] == line.quality["gs-fgm"]
 
 
-def _sometimes_best(found: _Entries, names: list[str]) -> Claim:
+def _sometimes_best(found: Entries, names: list[str]) -> Claim:
     margins = {
         name: max(found[name, method].quality for method in ("spa-columns", "spa-rows")) - found[name, "gs-fgm"].quality
         for name in names
@@ -122,13 +116,13 @@ def _sometimes_best(found: _Entries, names: list[str]) -> Claim:
     ahead = {name: margin for name, margin in margins.items() if margin > 0.005}
     numbers = ", ".join(f"{name} {margin:+.2f}" for name, margin in ahead.items()) or "never ahead of GS-FGM"
     return Claim(
-        f"SPA-C and SPA-R are sometimes best, but never significantly better than GS-FGM (by {_SIGNIFICANT:g} points)",
-        bool(ahead) and max(margins.values()) < _SIGNIFICANT,
+        f"SPA-C and SPA-R are sometimes best, but never significantly better than GS-FGM (by {SIGNIFICANT:g} points)",
+        bool(ahead) and max(margins.values()) < SIGNIFICANT,
         numbers,
     )
 
 
-def _first_or_second(found: _Entries, names: list[str]) -> Claim:
+def _first_or_second(found: Entries, names: list[str]) -> Claim:
     behind = {}
     for name in names:
         own = found[name, "gs-fgm"].quality
@@ -141,14 +135,14 @@ def _first_or_second(found: _Entries, names: list[str]) -> Claim:
     return Claim("GS-FGM has in all cases the highest or second highest quality of the selections", not behind, numbers)
 
 
-def _on_average(found: _Entries, names: list[str]) -> Claim:
+def _on_average(found: Entries, names: list[str]) -> Claim:
     means = {method: float(np.mean([found[name, method].quality for name in names])) for method in SELECTING}
     numbers = ", ".join(f"{LABELS[method]} {mean:.2f}" for method, mean in means.items())
     holds = max(means, key=lambda m: means[m]) == "gs-fgm"
     return Claim("GS-FGM performs best on average", holds if len(names) >= _ENOUGH else None, numbers)
 
 
-def _far_from_low_rank(found: _Entries, names: list[str]) -> Claim:
+def _far_from_low_rank(found: Entries, names: list[str]) -> Claim:
     below = [name for name in names if found[name, "svd"].quality < 10]
     statement = "The quality of the truncated SVD is below 10 % for many data sets (at least five)"
     return Claim(
@@ -158,7 +152,7 @@ def _far_from_low_rank(found: _Entries, names: list[str]) -> Claim:
     )
 
 
-def _times(found: _Entries, names: list[str]) -> Claim:
+def _times(found: Entries, names: list[str]) -> Claim:
     seconds = [found[name, "gs-fgm"].seconds for name in names]
     return Claim(
         "GS-FGM takes below 2.5 seconds in all cases, 1.25 on average",

@@ -9,7 +9,8 @@ from gsnmf.experiments._methods import LABELS
 from gsnmf.experiments._study import Claim, Results, Section, Table
 from gsnmf.experiments._tables import (
     METHODS,
-    Entry,
+    SIGNIFICANT,
+    Entries,
     comparison_table,
     complete_names,
     entries,
@@ -24,9 +25,6 @@ from gsnmf.experiments._tables import (
 _QUICK = ("CBCL", "ORL")
 _CLOSE = 0.5
 """Percent within which two qualities are called very close."""
-_SIGNIFICANT = 2.0
-
-_Entries = Mapping[tuple[str, str], Entry]
 
 
 def _present(part: str, results: Results) -> Section:
@@ -51,7 +49,7 @@ def _present(part: str, results: Results) -> Section:
     )
 
 
-def _time_table(names: list[str], found: _Entries) -> Table:
+def _time_table(names: list[str], found: Entries) -> Table:
     rows = []
     for name in names:
         times = published(name).seconds
@@ -68,7 +66,7 @@ def _time_table(names: list[str], found: _Entries) -> Table:
     return Table(("data set", *(LABELS[method] for method in METHODS)), rows, caption)
 
 
-def _claims(found: _Entries) -> list[Claim]:
+def _claims(found: Entries) -> list[Claim]:
     names = complete_names(FACE_NAMES, found, COLUMNS)
     if not names:
         return []
@@ -91,12 +89,12 @@ def _claims(found: _Entries) -> list[Claim]:
     return claims
 
 
-def _yale(found: _Entries) -> Claim:
+def _yale(found: Entries) -> Claim:
     margin = found["Yale", "gs-fgm"].quality - max(
         found["Yale", method].quality for method in SELECTING if method != "gs-fgm"
     )
-    statement = f"On Yale, GS-FGM is significantly better than all other selections (by {_SIGNIFICANT:g} points)"
-    return Claim(statement, margin > _SIGNIFICANT, f"{margin:+.2f}")
+    statement = f"On Yale, GS-FGM is significantly better than all other selections (by {SIGNIFICANT:g} points)"
+    return Claim(statement, margin > SIGNIFICANT, f"{margin:+.2f}")
 
 
 def _frey(margin: float) -> Claim:
@@ -104,7 +102,7 @@ def _frey(margin: float) -> Claim:
     return Claim(statement, abs(margin) <= _CLOSE, f"{margin:+.2f}")
 
 
-def _time_claims(found: _Entries) -> list[Claim]:
+def _time_claims(found: Entries) -> list[Claim]:
     names = complete_names(FACE_NAMES, found, SELECTING)
     if not names:
         return []

@@ -28,7 +28,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gsnmf.products import Products
+from gsnmf.products import Products, dense
 from gsnmf.threads import single_threaded_blas
 from gsnmf.validation import Floats, Indices, check_count
 
@@ -201,7 +201,7 @@ def _leading_two(columns: _Submatrix, norms: _Array) -> tuple[_Array, Floats, Fl
 
 
 def _largest_eigenpairs(gram: Any) -> tuple[_Array, Floats]:
-    values, vectors = np.linalg.eigh(_dense(gram))
+    values, vectors = np.linalg.eigh(dense(gram))
     return np.maximum(values[:-3:-1], 0.0).astype(np.float64), vectors[:, :-3:-1]
 
 
@@ -295,7 +295,3 @@ def _dense_column(columns: _Submatrix, index: int) -> Floats:
     column = np.zeros(columns.shape[0], dtype=columns.dtype)
     column[columns.indices[start:end]] = columns.data[start:end]
     return column
-
-
-def _dense(block: Any) -> Floats:
-    return block if isinstance(block, np.ndarray) else np.asarray(block.toarray())

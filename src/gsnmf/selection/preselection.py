@@ -12,15 +12,13 @@ doi:10.1109/TPAMI.2019.2956046.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gsnmf.products import Products, products
-from gsnmf.results import Selection
+from gsnmf.products import Products, dense
 from gsnmf.selection.clustering import hierarchical_clusters
 from gsnmf.validation import Floats, Indices, check_count
 
@@ -52,83 +50,24 @@ class Preselection:
 
         In the unit in which ``matrix`` is held (`Products.exponent`).
         """
-        block = _dense(matrix.submatrix(self.columns)[self.rows])
+        block = dense(matrix.submatrix(self.columns)[self.rows])
         column_scale = np.sqrt(self.column_sizes).astype(matrix.dtype)
         row_scale = np.sqrt(self.row_sizes).astype(matrix.dtype)
         return np.asarray(block * row_scale[:, np.newaxis] * column_scale)
 
 
-def select_preselected(
-    matrix: Products,
-    rank: Any,
-    method: Callable[[Products, Any], Selection],
-    *,
-    n_columns: int = 500,
-    n_rows: int = 500,
-    preselection: Literal["clusters", "norms"] = "clusters",
-) -> Selection:
-    """Choose columns and rows among preselected ones, as in the paper's document experiment.
-
-    Parameters
-    ----------
-    matrix : Products, shape (m, n)
-    rank : int, or pair (n_columns, n_rows)
-        What ``method`` takes.
-    method : callable
-        Chooses columns and rows of the reduced matrix, for example
-        `gsnmf.selection.successive_projection.generalized_successive_projection` or a `gsnmf.Method`.
-    n_columns, n_rows : int
-        Candidates each way. A side that has no more than that is kept whole.
-    preselection : {"clusters", "norms"}
-        How the candidates are found; see `preselect`.
-
-    Returns
-    -------
-    Selection
-        Indices of the whole matrix. Its ``stop_reason`` is about the reduced matrix.
-
-    Examples
-    --------
-    >>> from gsnmf.datasets import fully_random
-    >>> from gsnmf.products import products
-    >>> from gsnmf.selection.successive_projection import generalized_successive_projection
-    >>> data = fully_random(0.0, shape=(60, 80), n_columns=3, n_rows=2, random_state=0)
-    >>> selection = select_preselected(
-    ...     products(data.matrix), 5, generalized_successive_projection, n_columns=40, n_rows=40
-    ... )
-    >>> selection.n_selected
-    5
-    """
-    candidates = preselect(matrix, n_columns, n_rows, method=preselection)
-    if candidates.columns.size == 0:  # a zero matrix
-        return method(matrix, rank)
-    selection = method(products(candidates.reduced(matrix)), rank)
-    return replace(selection, columns=candidates.columns[selection.columns], rows=candidates.rows[selection.rows])
-
-
-def preselect(
-    matrix: Products, n_columns: int, n_rows: int, *, method: Literal["clusters", "norms"] = "clusters"
-) -> Preselection:
-    """Choose columns and rows that stand for all the others.
+def preselect(matrix: Products, n_columns: int, n_rows: int) -> Preselection:
+    """Choose columns and rows that stand for all the others: representatives of `hierarchical_clusters`.
 
     Parameters
     ----------
     matrix : Products, shape (m, n)
     n_columns, n_rows : int
         How many of each at most. A side that has no more nonzero ones is kept whole.
-    method : {"clusters", "norms"}
-        ``"clusters"``: representatives of `hierarchical_clusters`, with the sizes of their clusters. ``"norms"``: those
-        of `largest_and_farthest`, each of size one.
     """
-    if method == "clusters":
-        columns = hierarchical_clusters(matrix, n_columns, axis="columns")
-        rows = hierarchical_clusters(matrix, n_rows, axis="rows")
-        return Preselection(columns.representatives, rows.representatives, columns.sizes, rows.sizes)
-    if method != "norms":
-        raise ValueError(f"method must be 'clusters' or 'norms'; got {method!r}.")
-    column_indices = largest_and_farthest(matrix, n_columns, axis="columns")
-    row_indices = largest_and_farthest(matrix, n_rows, axis="rows")
-    return Preselection(column_indices, row_indices, np.ones_like(column_indices), np.ones_like(row_indices))
+    columns = hierarchical_clusters(matrix, n_columns, axis="columns")
+    rows = hierarchical_clusters(matrix, n_rows, axis="rows")
+    return Preselection(columns.representatives, rows.representatives, columns.sizes, rows.sizes)
 
 
 def largest_and_farthest(matrix: Products, n: int, *, axis: _Axis = "columns") -> Indices:
@@ -181,7 +120,3 @@ def _farthest(gram: NDArray[np.float64], eps: float, n: int) -> list[int]:
         factor[k] = row
         chosen.append(pivot)
     return chosen
-
-
-def _dense(block: Any) -> Floats:
-    return block if isinstance(block, np.ndarray) else np.asarray(block.toarray())
