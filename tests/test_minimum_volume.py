@@ -213,12 +213,13 @@ def test_fast_gradient_on_the_simplex_solves_the_problem(exact):
         kernels._descend_on_simplex_parallel(parallel, target, gram, length, exact, 25, 0.0)
         objective.append(0.5 * np.vdot(gram @ serial, serial) - np.vdot(target, serial))
     assert np.all(np.diff(objective) <= 1e-12)
-    assert_allclose(serial, parallel, atol=1e-7)  # what is compiled into them may round differently
+    # compiled code may round differently, and a descent ends where objectives, known to 1e-16, are equal: 1e-8 away
+    assert_allclose(serial, parallel, atol=1e-7)
     moved = serial - length * (gram @ serial - target)
     project_on_simplex(moved, exact)
     assert_allclose(moved, serial, atol=1e-8)
     descend_on_simplex(parallel, target, gram, exact, 5, 0.0)
-    assert_allclose(parallel, serial, atol=1e-8)
+    assert_allclose(parallel, serial, atol=1e-7)
 
 
 @pytest.mark.parametrize("name", ["tr11", "tr23"])
