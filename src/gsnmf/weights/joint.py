@@ -3,9 +3,9 @@ r"""Weights of columns and rows together, by projected conjugate gradients.
 The problem is singular: adding Z R to P1 and taking C Z from P2 changes nothing, and alternating between the two sides
 crawls along that valley. The solver here is a projected conjugate gradient method in the manner of Moré and Toraldo
 (1991): sweeps of coordinate descent find which weights are positive, conjugate gradients on those, leaving out what
-they would make negative, move along the valley in a few steps, and a projected search keeps the objective falling. It
-works on the Gram products C'C, C'M, RR' and MR' alone, so that an iteration costs O((m + n) r^2) whatever the size of
-M.
+they would make negative, move along the valley in a few steps, and a projected search keeps the objective falling.
+Where leaving out so many at once does not lower it, they are left out one after another. It works on the Gram products
+C'C, C'M, RR' and MR' alone, so that an iteration costs O((m + n) r^2) whatever the size of M.
 
 References
 ----------
@@ -146,7 +146,8 @@ def solve_joint(
         iteration += 1
         patience = min(1 + iteration // 10, _MAX_PATIENCE)
         direction = _subspace_step(problem, P, Q, gradient, patience)
-        _projected_search(problem, P, Q, gradient, direction)
+        if not _projected_search(problem, P, Q, gradient, direction):
+            _feasible_steps(problem, P, Q, gradient, patience)
 
 
 def _subspace_step(
@@ -210,8 +211,8 @@ def _joined(P: _Array, Q: _Array) -> _Array:
 
 def _projected_search(
     problem: JointProblem, P: _Array, Q: _Array, gradient: tuple[_Array, _Array], direction: tuple[_Array, _Array]
-) -> None:
-    """Take, in place, the first of the steps 1, 1/2, 1/4, ..., each projected, that lowers the objective.
+) -> bool:
+    """Take, in place, the first of the steps 1, 1/2, 1/4, ..., each projected, that lowers the objective, if one does.
 
     The change of the objective is computed from the change of the weights, not as a difference of two values, whose
     rounding would hide it near the solution.
@@ -227,7 +228,33 @@ def _projected_search(
             Q += change[1]
             np.maximum(P, 0.0, out=P)  # P + (0 - P) is not always 0 in floating point
             np.maximum(Q, 0.0, out=Q)
-            return
+            return True
+    return False
+
+
+def _feasible_steps(
+    problem: JointProblem, P: _Array, Q: _Array, gradient: tuple[_Array, _Array], patience: int
+) -> None:
+    """Go towards the minimiser over the positive weights, in place, as far as all of them stay positive, and again
+    without the first that does not.
+
+    Unlike `_subspace_step`, which sets many weights to zero at once, each step lowers the objective.
+    """
+    weights, slopes = _joined(P, Q), _joined(*gradient)
+    free = weights > 0
+    for _ in range(_ROUNDS * patience):
+        direction, residual = np.zeros_like(weights), -slopes * free
+        _conjugate_gradients(problem, free, residual, direction, _CG_STEPS * patience, _SLOW / patience)
+        falling = np.flatnonzero(direction < 0)
+        ratios = weights[falling] / -direction[falling]
+        length = min(1.0, ratios.min(initial=1.0))
+        weights += length * direction
+        if length == 1.0:
+            break
+        weights[falling[ratios <= length]] = 0.0
+        free = weights > 0
+        slopes += length * _joined(*problem.hessian(*problem.parts(direction)))
+    P[...], Q[...] = problem.parts(np.maximum(weights, 0.0))
 
 
 def _dot(a: tuple[_Array, ...], b: tuple[_Array, ...]) -> float:
