@@ -11,6 +11,7 @@ from gsnmf import kernels
 from gsnmf.datasets import fully_random, middle_points
 from gsnmf.kernels import coordinate_sweep
 from gsnmf.products import products
+from gsnmf.weights import cone_weights
 from gsnmf.weights.joint import JointProblem, solve_joint
 
 
@@ -97,6 +98,19 @@ def test_joint_weights_reach_the_optimum(m, n, r1, r2, density, seed):
     actual = np.linalg.norm(residual(matrix, columns, rows, weights)) / norm
     assert weights.relative_error == pytest.approx(actual, abs=1e-9)
     assert weights.relative_error <= optimal_error(matrix, columns, rows) + 1e-6
+
+
+def test_weights_of_dependent_generators():
+    """Systems like these, two columns and two rows of a small matrix, are where `scipy.optimize.nnls` fails."""
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        matrix = rng.random((7, 5)) * (rng.random((7, 5)) < 0.5)
+        generators = np.hstack([np.kron(matrix[:, :3], np.eye(5)), np.kron(np.eye(7), matrix[:3].T)])
+        weights = cone_weights(generators, matrix.ravel())
+        slopes = generators.T @ (generators @ weights - matrix.ravel())
+        assert weights.min() >= 0
+        assert slopes.min() >= -1e-10
+        assert np.abs(slopes[weights > 0]).max(initial=0.0) <= 1e-10
 
 
 def test_reported_optimality_is_the_violation_of_the_conditions():

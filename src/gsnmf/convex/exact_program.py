@@ -7,11 +7,11 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.linalg import qr
-from scipy.optimize import Bounds, LinearConstraint, milp, nnls
+from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse.csgraph import connected_components
 
 from gsnmf.validation import Indices
+from gsnmf.weights import cone_weights
 
 Doubles: TypeAlias = NDArray[np.float64]
 Range: TypeAlias = tuple[int, int]
@@ -210,8 +210,5 @@ def _nonnegative_least_squares(system: sp.csr_array, target: Doubles) -> Doubles
     for label in np.unique(labels[n_equations:]):
         equations = np.flatnonzero(labels[:n_equations] == label)
         unknowns = np.flatnonzero(labels[n_equations:] == label)
-        part = np.column_stack([system[equations][:, unknowns].toarray(), target[equations]])
-        if equations.size > unknowns.size:
-            part = qr(part, mode="r")[0][: unknowns.size + 1]  # the same problem with fewer equations
-        solution[unknowns], _ = nnls(part[:, :-1], part[:, -1], maxiter=30 * unknowns.size)
+        solution[unknowns] = cone_weights(system[equations][:, unknowns].toarray(), target[equations])
     return solution

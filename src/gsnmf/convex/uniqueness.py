@@ -8,10 +8,10 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import nnls
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from gsnmf.validation import Indices, check_count, check_indices, check_matrix, check_positive
+from gsnmf.weights import cone_weights
 
 Doubles: TypeAlias = NDArray[np.float64]
 Pattern: TypeAlias = NDArray[np.bool_]
@@ -225,10 +225,7 @@ def extreme_columns(matrix: Doubles, tolerance: float, *, stop_above: int | None
 
 def _distance_to_cone(generators: Doubles, point: Doubles) -> float:
     """Largest entry of the least squares residual."""
-    if generators.shape[1] == 0:
-        return float(np.abs(point).max())
-    weights, _ = nnls(generators, point, maxiter=30 * generators.shape[1])
-    return float(np.abs(generators @ weights - point).max())
+    return float(np.abs(generators @ cone_weights(generators, point) - point).max())
 
 
 def _test(

@@ -16,11 +16,12 @@ from gsnmf.weights.fitting import (
     solve_weights,
     warn_unless_converged,
 )
-from gsnmf.weights.one_sided import remaining_weights
+from gsnmf.weights.one_sided import cone_weights, remaining_weights
 
 __all__ = [
     "DEFAULT_MAX_ITERATIONS",
     "DEFAULT_TOLERANCE",
+    "cone_weights",
     "fit_weights",
     "remaining_weights",
     "solve_weights",

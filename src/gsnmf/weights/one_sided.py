@@ -82,6 +82,17 @@ def _exact(triangle: _Array, targets: _Array, n_sweeps: int = 0) -> _Array:
     return X
 
 
+def cone_weights(generators: _Array, point: _Array) -> _Array:
+    """Nonnegative weights with which the columns of ``generators``, dependent or not, come closest to a point."""
+    weights = np.zeros(generators.shape[1])
+    lengths = np.linalg.norm(generators, axis=0)
+    used = np.flatnonzero(lengths)
+    if used.size:
+        orthogonal, triangle = _reduced(generators[:, used] / lengths[used])
+        weights[used] = _exact(triangle, (point @ orthogonal)[None])[0] / lengths[used]
+    return weights
+
+
 def remaining_weights(matrix: Products, columns: Indices, column_weights: Floats, basis: Floats) -> _Array:
     r"""Exact row weights of a matrix for given column weights and given rows, which need not be its own.
 
