@@ -1,8 +1,9 @@
 """Generalized separable nonnegative matrix factorization: a matrix explained by a few of its own rows and columns."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from gsnmf import convex, datasets, metrics, nmf
+from gsnmf import convex, metrics
 from gsnmf.estimator import GSNMF
 from gsnmf.factorize import factorize, select
 from gsnmf.methods import Method, methods
@@ -13,6 +14,7 @@ from gsnmf.selection.ranks import RankPath, rank_path
 from gsnmf.weights import fit_weights
 
 if TYPE_CHECKING:
+    from gsnmf import datasets, nmf
     from gsnmf.selector import GSNMFSelector
 
 __version__ = "0.1.0"
@@ -42,9 +44,13 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import the selector when it is asked for: what scikit-learn loads for it takes a tenth of a second."""
+    """Import when it is asked for what a first fit can do without."""
+    if name in {"datasets", "nmf"}:
+        return import_module(f"{__name__}.{name}")
     if name == "GSNMFSelector":
-        from gsnmf.selector import GSNMFSelector
-
-        return GSNMFSelector
+        return import_module(f"{__name__}.selector").GSNMFSelector
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

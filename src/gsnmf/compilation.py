@@ -1,16 +1,24 @@
 """Tells when kernels are being compiled, which takes seconds the first time on a machine.
 
-Numba keeps what it compiles on disk, beside the package or in ``NUMBA_CACHE_DIR``: later processes only load it.
+Numba keeps what it compiles on disk, beside the package or in ``NUMBA_CACHE_DIR``: later processes only load it. Before
+it loads the first kernel it reads its own tables of types, a tenth of a second. That is done here, when the package is
+imported, and not in the middle of the first fit.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from numba.core import event
+
+with contextlib.suppress(ImportError, AttributeError):  # no public interface: without it the first fit does the same
+    from numba.core.registry import cpu_target
+
+    cpu_target.target_context.refresh()
 
 logger = logging.getLogger("gsnmf")
 

@@ -99,9 +99,15 @@ class JointProblem:
         """What the column weights contribute to the gradient of Q."""
         return np.asarray(self.C @ (P.T @ self.R))
 
-    def hessian(self, P: _Array, Q: _Array) -> tuple[_Array, _Array]:
-        """Second derivative applied to a direction."""
-        return P @ self.gram_C + self.coupling_P(Q), Q @ self.gram_R + self.coupling_Q(P)
+    def hessian(self, P: _Array, Q: _Array, out: tuple[_Array, _Array] | None = None) -> tuple[_Array, _Array]:
+        """Second derivative applied to a direction, written to ``out`` if that is given."""
+        in_P, in_Q = (np.empty_like(P), np.empty_like(Q)) if out is None else out
+        np.matmul(P, self.gram_C, out=in_P)
+        np.matmul(Q, self.gram_R, out=in_Q)
+        if P.size and Q.size:
+            in_P += self.coupling_P(Q)
+            in_Q += self.coupling_Q(P)
+        return in_P, in_Q
 
     def parts(self, joined: _Array) -> tuple[_Array, _Array]:
         """P and Q in one vector, as views of it."""
@@ -184,12 +190,12 @@ def _conjugate_gradients(
     """Improve ``direction`` in place on the free weights, from its ``residual``, which changes along."""
     search, image = residual.copy(), np.empty_like(residual)
     search_parts, image_parts = problem.parts(search), problem.parts(image)
+    mask = free.astype(np.float64)  # once: a product of numbers and truth values is three times as slow
     squared = float(residual @ residual)
     best_gain = 0.0
     for _ in range(max_steps):
-        for part, value in zip(image_parts, problem.hessian(*search_parts), strict=True):
-            part[...] = value
-        image *= free
+        problem.hessian(*search_parts, out=image_parts)
+        image *= mask
         curvature = float(search @ image)
         if curvature <= _FLAT * float(search @ search):  # nothing is left, or only rounding, along the valley
             break
