@@ -39,6 +39,9 @@ def test_all_products_agree_with_numpy(container, transposed, dtype):
         assert matrix.dot(operand).dtype == dtype
         np.testing.assert_allclose(matrix.dot(operand), expected @ operand, **tolerance)
         np.testing.assert_allclose(matrix.dot(operand.astype(np.float64)), expected @ operand, **tolerance)
+    few = np.zeros((n, 4))
+    few[2, 1], few[5, 3] = 2.0, 3.0
+    np.testing.assert_allclose(matrix.dot(few), expected @ few, **tolerance)
     np.testing.assert_array_equal(matrix.columns(np.array([3, 1])), expected[:, [3, 1]])
     np.testing.assert_array_equal(matrix.column(2), expected[:, 2])
     np.testing.assert_allclose(matrix.squared_column_norms, (expected**2).sum(axis=0), **tolerance)

@@ -13,6 +13,7 @@ from gsnmf.kernels import coordinate_sweep
 from gsnmf.products import products
 from gsnmf.weights import cone_weights
 from gsnmf.weights.joint import JointProblem, solve_joint
+from gsnmf.weights.one_sided import remaining_weights
 
 
 def residual(matrix, columns, rows, weights):
@@ -60,6 +61,37 @@ def test_one_sided_weights_of_ill_conditioned_columns(condition):
     for j in range(60):
         expected, _ = nnls(matrix[:, :12], matrix[:, j])
         np.testing.assert_allclose(weights.column_weights[:, j], expected, atol=1e-8)
+
+
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("shared", [0.0, 0.9, 0.999, 1.0])  # part of all rows; 1: they are the same
+def test_remaining_weights_are_nnls_however_alike_the_rows_are(shared, container):
+    rng = np.random.default_rng(3)
+    basis = (1 - shared) * rng.random((8, 30)) * (rng.random((8, 30)) < 0.2) + shared * rng.random(30)
+    column_weights = rng.random((2, 30)) / 10
+    matrix = (rng.random((40, 8)) - 0.5) @ basis + rng.random((40, 30))
+    matrix = np.where(matrix > 0.3, matrix, 0.0)
+    weights = remaining_weights(products(container(matrix)), np.array([3, 5]), column_weights, basis)
+    targets = matrix - matrix[:, [3, 5]] @ column_weights
+    assert weights.min() >= 0
+    for found, target in zip(weights, targets, strict=True):
+        expected, distance = nnls(basis.T, target)
+        assert np.linalg.norm(found @ basis - target) <= distance * (1 + 1e-10)
+        if shared < 1:
+            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+@given(st.integers(1, 9), st.floats(0.05, 1.0), st.integers(0, 2**32 - 1))
+@settings(deadline=None)
+def test_quadratic_kernel_meets_the_optimality_conditions(r, density, seed):
+    rng = np.random.default_rng(seed)
+    basis = rng.random((12, r)) * (rng.random((12, r)) < density) + np.eye(12, r)
+    basis /= np.linalg.norm(basis, axis=0)
+    gram, linear = basis.T @ basis, rng.standard_normal((20, r)) * (rng.random((20, r)) < density)
+    X = np.zeros((20, r))
+    kernels.nonnegative_quadratic(X, gram, linear)
+    assert X.min() >= 0
+    np.testing.assert_allclose(np.minimum(X, X @ gram - linear), 0.0, atol=1e-11)
 
 
 def test_repeated_and_zero_columns_get_weights_all_the_same():

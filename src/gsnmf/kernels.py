@@ -76,7 +76,7 @@ def _least_squares_part(X: _Array, columns: _Array, gram: _Array, targets: _Arra
     r = X.shape[1]
     lower, buffers, indices = np.empty((r, r)), np.empty((4, r)), np.empty(r, dtype=np.int64)
     for j in range(X.shape[0]):
-        if not _principal_pivoting(X[j], columns, gram, targets[j], lower, buffers, indices):
+        if not _principal_pivoting(X[j], columns, gram, targets[j], False, lower, buffers, indices):
             _active_set(X[j], columns, gram, targets[j], lower, buffers, indices)
 
 
@@ -89,44 +89,123 @@ def _least_squares_parallel(X: _Array, columns: _Array, gram: _Array, targets: _
         _least_squares_part(X[first:last], columns, gram, targets[first:last])
 
 
+def nonnegative_quadratic(X: _Array, gram: _Array, linear: _Array) -> None:
+    """Turn each row of X, which holds zeros, in place into the minimiser x of x G x / 2 - x . b over x >= 0.
+
+    b is its row of ``linear``. G has a unit diagonal and is well conditioned; `nonnegative_least_squares` is for all
+    others. Coordinate descent that passes over what stays zero guesses the positive entries, and block principal
+    pivoting makes them right, so that the cost follows the number of those.
+    """
+    lower = np.asarray(np.linalg.cholesky(gram), dtype=np.float64)
+    kernel = _quadratic_parallel if X.size * X.shape[1] >= PARALLEL_WORK // 8 else _quadratic_part
+    kernel(X, lower, gram, linear)
+
+
+@numba.njit(cache=True)
+def _quadratic_part(X: _Array, columns: _Array, gram: _Array, linear: _Array) -> None:
+    r = X.shape[1]
+    lower, buffers, indices = np.empty((r, r)), np.empty((4, r)), np.empty(r, dtype=np.int64)
+    target = np.empty(r)
+    for j in range(X.shape[0]):
+        _guess(X[j], gram, linear[j], buffers)
+        if not _principal_pivoting(X[j], columns, gram, linear[j], True, lower, buffers, indices):
+            for i in range(r):
+                target[i] = linear[j, i]
+                for k in range(i):
+                    target[i] -= columns[i, k] * target[k]
+                target[i] /= columns[i, i]
+            _active_set(X[j], columns, gram, target, lower, buffers, indices)
+
+
+@numba.njit(cache=True, parallel=True)
+def _quadratic_parallel(X: _Array, columns: _Array, gram: _Array, linear: _Array) -> None:
+    n = X.shape[0]
+    n_chunks = min(n, 64)
+    for chunk in numba.prange(n_chunks):
+        first, last = chunk * n // n_chunks, (chunk + 1) * n // n_chunks
+        _quadratic_part(X[first:last], columns, gram, linear[first:last])
+
+
+@numba.njit(cache=True, fastmath=True)
+def _guess(x: _Array, gram: _Array, linear: _Array, buffers: _Array) -> None:
+    """A few sweeps of coordinate descent from zero, at the cost of those entries that change."""
+    slopes = buffers[0]
+    for i in range(x.size):
+        slopes[i] = linear[i]
+    for _ in range(3):
+        for i in range(x.size):
+            step = max(slopes[i], -x[i])
+            if step != 0.0:
+                x[i] += step
+                for k in range(x.size):
+                    slopes[k] -= step * gram[i, k]
+
+
+@numba.njit(cache=True, fastmath=True)
+def _gram_solution(
+    gram: _Array, indices: NDArray[np.int64], size: int, linear: _Array, lower: _Array, buffers: _Array
+) -> None:
+    """Solution z on the passive set, and the slopes that it leaves."""
+    slopes, z = buffers[0], buffers[2]
+    for a in range(size):
+        z[a] = linear[indices[a]]
+    _solve(lower, size, z)
+    for k in range(linear.size):
+        slopes[k] = linear[k]
+    for a in range(size):
+        for k in range(linear.size):
+            slopes[k] -= z[a] * gram[indices[a], k]
+
+
 @numba.njit(cache=True, fastmath=True)
 def _principal_pivoting(
     x: _Array,
     columns: _Array,
     gram: _Array,
-    target: _Array,
+    right: _Array,
+    by_gram: bool,
     lower: _Array,
     buffers: _Array,
     indices: NDArray[np.int64],
 ) -> bool:
-    """Block principal pivoting from the positive entries of x; False if it met dependent columns."""
+    """Block principal pivoting from the positive entries of x; False if it met dependent columns.
+
+    ``right`` is the target, or, ``by_gram``, its products with the columns.
+    """
     r = x.size
-    residual, z = buffers[1], buffers[2]
+    slopes, residual, z = buffers[0], buffers[1], buffers[2]
     passive, wrong = x > 0.0, np.empty(r, dtype=np.bool_)
-    threshold = _slope_threshold(target)
+    threshold = _slope_threshold(right)
     fewest, chances = r + 1, 3
     for _ in range(20 * r + 20):
         size = _cholesky(gram, passive, lower, indices)
         if size < 0:
             return False
-        _least_squares(columns, indices, size, target, lower, buffers)
+        if by_gram:
+            _gram_solution(gram, indices, size, right, lower, buffers)
+        else:
+            _least_squares(columns, indices, size, right, lower, buffers)
+            for i in range(r):
+                if not passive[i]:
+                    slopes[i] = _slope(columns, i, residual)
         x[:] = 0.0
         for a in range(size):
             x[indices[a]] = z[a]
-        n_wrong, last = 0, -1
+        n_wrong = 0
         for i in range(r):
-            wrong[i] = x[i] < 0.0 or (not passive[i] and _slope(columns, i, residual) > threshold)
-            if wrong[i]:
-                n_wrong, last = n_wrong + 1, i
+            wrong[i] = x[i] < 0.0 or (not passive[i] and slopes[i] > threshold)
+            n_wrong += wrong[i]
         if n_wrong == 0:
             return True
         if n_wrong < fewest:
             fewest, chances = n_wrong, 3
         else:
             chances -= 1
-        for i in range(r):
-            if wrong[i] and (chances >= 0 or i == last):
+        for i in range(r - 1, -1, -1):
+            if wrong[i]:
                 passive[i] = not passive[i]
+                if chances < 0:
+                    break
     return False
 
 

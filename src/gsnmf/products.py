@@ -30,6 +30,9 @@ BLOCK_BYTES = 1 << 25
 _CANCELLED = 1e-10
 """Below this part of what they are the difference of, Gram products have lost too many digits."""
 
+_SPARSE_BLOCK = 0.1
+"""A dense block with at most this part of its entries is multiplied with a sparse matrix as a sparse one."""
+
 _SAFE_EXPONENT = {np.dtype(np.float32): 40, np.dtype(np.float64): 400}
 
 
@@ -288,27 +291,35 @@ class DenseResidual(Residual):
 
 
 class SparseProducts(Products):
-    """Products of a sparse matrix held by rows and by columns, so that each of its products only gathers."""
+    """Products of a sparse matrix held by rows and by columns, so that each of its products only gathers.
+
+    Each of the two is made when it is first asked for, and shared with the transpose.
+    """
 
     def __init__(self, matrix: Sparse, transpose: SparseProducts | None = None) -> None:
         self.shape = (int(matrix.shape[0]), int(matrix.shape[1]))
         self.dtype = matrix.dtype
+        self._matrix = matrix
+        self._origin = transpose
         self._transpose = transpose
-        if transpose is None:
-            self._by_rows = matrix.tocsr()
-            self._by_columns = matrix.tocsc()
-        else:
-            self._by_rows = transpose._by_columns.T
-            self._by_columns = transpose._by_rows.T
 
     @property
     def T(self) -> SparseProducts:  # noqa: D102
         if self._transpose is None:
-            self._transpose = SparseProducts(self._by_rows, self)
-            self._transpose.shape = (self.shape[1], self.shape[0])
+            self._transpose = SparseProducts(self._matrix.T, self)
         return self._transpose
 
+    @cached_property
+    def _by_rows(self) -> sp.csr_array:
+        return self._matrix.tocsr() if self._origin is None else self._origin._by_columns.T
+
+    @cached_property
+    def _by_columns(self) -> sp.csc_array:
+        return self._matrix.tocsc() if self._origin is None else self._origin._by_rows.T
+
     def dot(self, block: Floats) -> Floats:  # noqa: D102
+        if block.ndim == 2 and block.dtype == np.float64 and np.count_nonzero(block) <= _SPARSE_BLOCK * block.size:
+            return sparse_gram_rows(self._by_rows.T, sp.csr_array(block))
         return np.asarray(self._by_rows @ np.ascontiguousarray(block))
 
     def columns(self, indices: Indices) -> Floats:  # noqa: D102

@@ -1,7 +1,7 @@
 """Weights of columns alone, or of rows alone: exact nonnegative least squares.
 
-The chosen columns are reduced to a triangle once, after which every column of the matrix is a problem of r unknowns and
-r equations.
+The chosen columns are reduced once, to a triangle, or to their Gram matrix where that is as good. After that, every
+column of the matrix is a problem of r unknowns and r equations.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from gsnmf.kernels import coordinate_sweep, nonnegative_least_squares
+from gsnmf.kernels import coordinate_sweep, nonnegative_least_squares, nonnegative_quadratic
 from gsnmf.products import Products
 from gsnmf.threads import single_threaded_blas
 from gsnmf.validation import Floats, Indices
@@ -21,6 +21,9 @@ from gsnmf.weights.optimality import relative_violation, violation
 
 _INDEPENDENT = 1e-4
 """Columns whose residuals after those before them are longer than this part of them are solved for by Gram products."""
+
+_WELL_CONDITIONED = 1e-4
+"""Smallest eigenvalue of a Gram matrix, as a part of the largest, with which it has kept twelve of sixteen digits."""
 
 _GUESSING_SWEEPS = 3
 
@@ -121,10 +124,34 @@ def remaining_weights(matrix: Products, columns: Indices, column_weights: Floats
     lengths = np.linalg.norm(scaled, axis=1)
     used = np.flatnonzero(lengths)
     if used.size:
-        orthogonal, triangle = _reduced((scaled[used] / lengths[used, None]).T)
-        targets = matrix.dot(orthogonal)
-        if columns.size:
-            targets -= matrix.columns(columns) @ (column_weights @ orthogonal)
-        solved = _exact(triangle, np.ascontiguousarray(targets, dtype=np.float64), _GUESSING_SWEEPS)
+        unit = np.ascontiguousarray((scaled[used] / lengths[used, None]).T)
+        gram = unit.T @ unit
+        if _well_conditioned(gram):
+            solved = _exact_by_gram(gram, _remainder_dot(matrix, columns, column_weights, unit))
+        else:
+            orthogonal, triangle = _reduced(unit)
+            targets = _remainder_dot(matrix, columns, column_weights, orthogonal)
+            solved = _exact(triangle, targets, _GUESSING_SWEEPS)
         weights[:, used] = np.ldexp(solved / lengths[used], matrix.exponent - exponents[used])
     return weights
+
+
+def _remainder_dot(matrix: Products, columns: Indices, column_weights: Floats, block: _Array) -> _Array:
+    """(M - M(:, columns) P1) times a block."""
+    product = matrix.dot(block)
+    if columns.size:
+        product -= matrix.columns(columns) @ (column_weights @ block)
+    return np.ascontiguousarray(product, dtype=np.float64)
+
+
+def _well_conditioned(gram: _Array) -> bool:
+    spectrum = linalg.eigvalsh(gram, check_finite=False)
+    return bool(spectrum[0] >= _WELL_CONDITIONED * spectrum[-1])
+
+
+def _exact_by_gram(gram: _Array, linear: _Array) -> _Array:
+    """Nonnegative least squares from the Gram matrix of the columns and their products with each target."""
+    X = np.zeros(linear.shape)
+    with single_threaded_blas():
+        nonnegative_quadratic(X, gram, linear)
+    return X
