@@ -126,12 +126,13 @@ class TestFit:
         ("parameters", "error", "message"),
         [
             ({"n_components": 61}, ValueError, r"n_components must be in \[1, 60\] for a matrix of shape .*; got 61"),
-            ({"n_components": (41, 0)}, ValueError, r"n_components must be a pair .* n_columns in \[0, 40\]"),
+            ({"n_components": (41, 0)}, ValueError, r"n_components must be a pair .* n_features in \[0, 40\]"),
             ({"n_components": 2.5}, TypeError, r"n_components must be an integer; got 2.5"),
             ({"n_components": 3, "method": "spa-both"}, ValueError, r"n_components must be a pair"),
             ({"method": "spa-both"}, ValueError, r"method='spa-both' needs n_components=\(n_features, n_samples\)"),
             ({"n_components": 3, "method": "best"}, ValueError, r"method must be one of 'auto'"),
             ({"n_components": 3, "effort": "huge"}, ValueError, r"effort must be one of 'fast'"),
+            ({"n_components": 3, "effort": "huge", "method": "gspa"}, ValueError, r"effort must be one of 'fast'"),
             ({"n_components": 3, "tol": 0}, ValueError, r"tol must be a finite number above 0; got 0"),
             ({"n_components": 3, "max_iter": 0}, ValueError, r"max_iter must be an integer of at least 1; got 0"),
             ({"target_error": -1.0}, ValueError, r"target_error must be a finite number above 0; got -1.0"),
@@ -385,6 +386,8 @@ class TestWords:
         model = GSNMF((0, 3)).fit(weather.to_numpy())
         with pytest.raises(ValueError, match=r"sample must be in \[0, 4\] or a sample itself; got 5"):
             model.explain(5)
+        with pytest.raises(TypeError, match=r"sample must be the number of a training sample .*; got 'rain'"):
+            model.explain("rain")
         with pytest.raises(ValueError, match=r"sample must be one sample; got 5"):
             model.explain(weather.to_numpy())
         with pytest.raises(ValueError, match=r"sample_names must have 5 entries; got 1"):
@@ -424,6 +427,7 @@ def test_benchmark_prints_every_comparison_with_its_target(capsys):
         "50 samples": ">= 1x, no less exact",
         "import gsnmf after it": "< 0.4 s",
         "first fit of 500 x 500, empty cache": "< 8 s",
+        "first fit of 500 x 500, kernels on disk": "< 0.2 s",
         "second fit of 500 x 500": "< 0.2 s",
     }.items():
         assert any(line.startswith(name) and target in line for line in lines), name

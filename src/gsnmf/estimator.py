@@ -407,6 +407,8 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             if is_dask(self.result_.matrix):
                 return dense_columns(self.result_.matrix, np.array([number]), across=True).T
             return self.result_.matrix[[number], :]
+        if sample is None or isinstance(sample, str):
+            raise TypeError(f"sample must be the number of a training sample or a sample itself; got {sample!r}.")
         if hasattr(sample, "to_frame"):  # a row of a DataFrame
             sample = sample.to_frame().T
         elif np.ndim(sample) == 1:

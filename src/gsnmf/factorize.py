@@ -9,7 +9,7 @@ from gsnmf.methods import AUTO, Method, find_method
 from gsnmf.products import Products, products
 from gsnmf.results import Factorization, Selection
 from gsnmf.scaling import scale as scale_matrix
-from gsnmf.selection.automatic import Effort, automatic_selection
+from gsnmf.selection.automatic import Effort, automatic_selection, check_effort
 from gsnmf.validation import Matrix, check_count, check_matrix, check_positive, is_dask
 from gsnmf.weights import DEFAULT_MAX_ITERATIONS, DEFAULT_TOLERANCE, solve_weights, warn_unless_converged
 
@@ -74,6 +74,7 @@ def factorize(
     max_iterations = check_count(max_iterations, "max_iterations")
     checked = check_matrix(matrix, lazy=True)
     choose = _method(method, rank, checked, scale, checkpoint)
+    check_effort(effort)
     held = products(checked)
     selection = _select(_scaled(checked) if scale else held, rank, choose, effort, checkpoint)
     weights = solve_weights(
@@ -117,6 +118,7 @@ def select(
     """
     checked = check_matrix(matrix, lazy=True)
     choose = _method(method, rank, checked, scale, checkpoint)
+    check_effort(effort)
     return _select(_scaled(checked) if scale else products(checked), rank, choose, effort, checkpoint)
 
 

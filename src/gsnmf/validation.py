@@ -96,15 +96,19 @@ def check_rank(rank: Any, shape: tuple[int, int], *, name: str = "rank") -> int:
 
 
 def check_rank_pair(rank: Any, shape: tuple[int, int], *, name: str = "rank") -> tuple[int, int]:
-    """Return ``rank`` as a pair (n_columns, n_rows) that a matrix of this shape can give."""
+    """Return ``rank`` as a pair (n_columns, n_rows) that a matrix of this shape can give.
+
+    Error messages call it ``name``, and columns and rows features and samples for the estimator's ``"n_components"``.
+    """
+    columns, rows = ("n_features", "n_samples") if name == "n_components" else ("n_columns", "n_rows")
     try:
         n_columns, n_rows = rank
     except (TypeError, ValueError):
-        raise ValueError(f"{name} must be a pair (n_columns, n_rows) here; got {rank!r}.") from None
-    pair = _integer(n_columns, "n_columns"), _integer(n_rows, "n_rows")
+        raise ValueError(f"{name} must be a pair ({columns}, {rows}) here; got {rank!r}.") from None
+    pair = _integer(n_columns, columns), _integer(n_rows, rows)
     if not (0 <= pair[0] <= shape[1] and 0 <= pair[1] <= shape[0]) or pair == (0, 0):
         raise ValueError(
-            f"{name} must be a pair (n_columns, n_rows) with n_columns in [0, {shape[1]}], n_rows in "
+            f"{name} must be a pair ({columns}, {rows}) with {columns} in [0, {shape[1]}], {rows} in "
             f"[0, {shape[0]}] and at least one of them positive for a matrix of shape {shape}; got {pair}."
         )
     return pair

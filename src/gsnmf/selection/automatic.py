@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Any, Literal, cast
 
 from gsnmf.convex.solve import convex_selection
 from gsnmf.products import Products
@@ -76,11 +76,16 @@ _HULLS: tuple[_Method, ...] = (
 )
 
 
-def automatic_selection(matrix: Products, rank: int | tuple[int, int], effort: Effort = "balanced") -> Selection:
-    """The best selection that the effort affords; a pair (n_columns, n_rows) fixes how many of each."""
+def check_effort(effort: Any) -> Effort:
+    """Return ``effort``, or say what is allowed."""
     if effort not in _BUDGETS:
         raise ValueError(f"effort must be one of {', '.join(map(repr, _BUDGETS))}; got {effort!r}.")
-    budget = _BUDGETS[effort]
+    return cast("Effort", effort)
+
+
+def automatic_selection(matrix: Products, rank: int | tuple[int, int], effort: Effort = "balanced") -> Selection:
+    """The best selection that the effort affords; a pair (n_columns, n_rows) fixes how many of each."""
+    budget = _BUDGETS[check_effort(effort)]
     small = matrix.shape[0] * matrix.shape[1] <= budget.convex_entries and not matrix.out_of_core
     if not isinstance(rank, int):
         if small:

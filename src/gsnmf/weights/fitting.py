@@ -87,7 +87,8 @@ def warn_unless_converged(weights: Weights, tolerance: float) -> None:
     if not weights.converged:
         warnings.warn(
             f"The weights stopped after {weights.n_iterations} iterations with an optimality violation of "
-            f"{weights.optimality:.1e}, above the tolerance {tolerance:.1e}; raise max_iterations or tolerance.",
+            f"{weights.optimality:.1e}, above the tolerance {tolerance:.1e}; raise max_iterations or tolerance "
+            "(max_iter or tol of an estimator).",
             ConvergenceWarning,
             stacklevel=3,
         )
