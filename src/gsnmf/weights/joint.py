@@ -190,7 +190,7 @@ def _conjugate_gradients(
     """Improve ``direction`` in place on the free weights, from its ``residual``, which changes along."""
     search, image = residual.copy(), np.empty_like(residual)
     search_parts, image_parts = problem.parts(search), problem.parts(image)
-    mask = free.astype(np.float64)  # once: a product of numbers and truth values is three times as slow
+    mask = free.astype(np.float64)  # once: products with truth values would convert them at every step
     squared = float(residual @ residual)
     best_gain = 0.0
     for _ in range(max_steps):
