@@ -126,6 +126,18 @@ def test_table_is_aligned(capsys):
     assert capsys.readouterr().out == "\nTitle\nname         x\n-----------  --\na long name  1\nb            22\n"
 
 
+def test_an_interrupted_table_shows_what_was_measured(capsys):
+    def rows():
+        yield ["a", "1"]
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        measurement.print_table("Title", ("name", "x"), rows())
+    assert capsys.readouterr().out == "\nTitle\nname  x\n----  -\na     1\n"
+    measurement.print_table("Title", ("name", "x"), iter([]))
+    assert capsys.readouterr().out == ""
+
+
 def test_table_for_a_terminal(capsys, monkeypatch):
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
     measurement.print_table("Title", ("name", "x"), [["[a]", "1"]])

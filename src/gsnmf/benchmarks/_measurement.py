@@ -12,7 +12,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -221,23 +221,35 @@ def megabytes(value: int) -> str:
     return f"{value / 1e6:.0f} MB"
 
 
-def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print rows of cells under a header, with rich if it is installed and a terminal is there."""
+def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print rows of cells under a header.
+
+    On a terminal with rich, rows appear as they are measured. Elsewhere all are printed in the end, and what there is
+    if the measurement is interrupted.
+    """
     if sys.stdout.isatty():
         try:
             return _print_rich(title, header, rows)
         except ModuleNotFoundError:
             pass
-    print("\n".join(["", title, *text_table(header, rows)]), flush=True)
+    measured: list[Sequence[str]] = []
+    try:
+        measured.extend(rows)
+    finally:
+        if measured:
+            print("\n".join(["", title, *text_table(header, measured)]), flush=True)
     return None
 
 
-def _print_rich(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def _print_rich(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     from rich.console import Console
+    from rich.live import Live
     from rich.markup import escape
     from rich.table import Table
 
     table = Table(*header, title=title, title_justify="left")
-    for cells in rows:
-        table.add_row(*map(escape, cells))
-    Console(highlight=False).print(table)
+    # refreshed by hand: a thread that did it would run beside what is measured
+    with Live(table, console=Console(highlight=False), auto_refresh=False, vertical_overflow="visible") as live:
+        for cells in rows:
+            table.add_row(*map(escape, cells))
+            live.refresh()

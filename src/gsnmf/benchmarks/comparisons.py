@@ -46,12 +46,11 @@ def run(quick: bool) -> None:
     dense = np.asarray(planted(shape, rank // 2, rank - rank // 2, noise_level=0.01, random_state=0).matrix)
     names = ["tr23"] if quick else ["CBCL", "Frey", "NG10"]
     matrices = {f"planted {shape[0]} x {shape[1]}": (dense, rank), **_at_hand(names)}
-    rows = [row for name, (matrix, size) in matrices.items() for row in _nmf(name, matrix, size)]
+    rows = (row for name, (matrix, size) in matrices.items() for row in _nmf(name, matrix, size))
     print_table("NMF, against scikit-learn", _NMF_HEADER, rows)
-    print_table("Selection, against SPA", _SELECTION_HEADER, list(_selection(dense, rank)))
-    tables = list(_quality(["tr23"] if quick else paper_matrix_names()))
-    if tables:
-        print_table("Quality on the paper's matrices, percent", _QUALITY_HEADER, tables)
+    print_table("Selection, against SPA", _SELECTION_HEADER, _selection(dense, rank))
+    qualities = _quality(["tr23"] if quick else paper_matrix_names())
+    print_table("Quality on the paper's matrices, percent", _QUALITY_HEADER, qualities)
     print(f"\nload at the end: {load()}")
 
 

@@ -100,16 +100,16 @@ def run(quick: bool) -> None:
     solve_convex(np.eye(3), 1, max_iterations=100)  # compiles
     matrices = dict(_matrices(sizes))
     for name, given in matrices.items():
-        print_table(f"Time to a relative gap: {name}", _GAP_HEADER, list(_to_gaps(*given, sizes.peer_seconds)))
-    paths = [_path(name, matrices[name]) for name in sizes.faces if name in matrices]
-    if paths:
-        print_table("Path of ten lambdas", _PATH_HEADER, paths)
+        print_table(f"Time to a relative gap: {name}", _GAP_HEADER, _to_gaps(*given, sizes.peer_seconds))
+    faces = [name for name in sizes.faces if name in matrices]
+    if faces:
+        print_table("Path of ten lambdas", _PATH_HEADER, (_path(name, matrices[name]) for name in faces))
     if importlib.util.find_spec("cvxpy"):
-        rows = [_generic(size, sizes.random_rank, solver) for size, solver in sizes.generic]
+        rows = (_generic(size, sizes.random_rank, solver) for size, solver in sizes.generic)
         print_table("Against generic solvers", _GENERIC_HEADER, rows)
     else:
         print("\ncvxpy is not installed: no comparison with a generic solver.")
-    print_table("One certified solution, gap 1e-2", _SCALE_HEADER, list(_scale(sizes)))
+    print_table("One certified solution, gap 1e-2", _SCALE_HEADER, _scale(sizes))
     print(f"\nload at the end: {load()}")
 
 

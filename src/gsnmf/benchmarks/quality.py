@@ -24,7 +24,7 @@ def run(quick: bool = False) -> None:
     names = _QUICK if quick else paper_matrix_names()
     gsnmf.factorize([[1.0, 0.0, 2.0], [0.0, 1.0, 2.0], [0.0, 0.0, 1.0]], 2)  # compile
     print(", ".join(f"{name} {value}" for name, value in machine_facts().items()))
-    rows = [_row(paper_matrix(name), efforts) for name in names if not missing_data(name)]
+    rows = (_row(paper_matrix(name), efforts) for name in names if not missing_data(name))
     heading = ["matrix", "rank", "paper's best", *(f"{effort}, s" for effort in efforts)]
     print_table("quality in percent, and seconds with the weights", heading, rows)
 
