@@ -244,7 +244,7 @@ class TestPasses:
         assert held.n_passes == held.T.n_passes == max(reads.values()) <= 1 + 10 + 5
 
     def test_totals_of_a_very_long_axis_wait_until_they_are_asked_for(self, monkeypatch):
-        monkeypatch.setattr(gsnmf.dask_products, "_LONG", 45)
+        monkeypatch.setattr(gsnmf.dask_passes, "_LONG", 45)
         array, reads = self.counted(random_matrix((50, 40)), (13, -1))
         gsnmf.select(array, 6, method="spa-columns")
         assert max(reads.values()) <= 1 + 6

@@ -1,69 +1,25 @@
 """Products of a Dask array, whose chunks are dense arrays or SciPy sparse matrices: each request is one pass.
 
-A pass is one ``compute`` of one small task a chunk, whose results (parts of vectors, or blocks a few columns wide) are
-added in a tree of fixed shape, so that a result depends neither on the scheduler nor on which worker did what. Nothing
-stays on the workers between passes: one that is lost costs its tasks of the current pass, which Dask computes again.
-
-Chunks are read again in every pass. An array that fits in the memory of all workers together is best persisted first
-(``matrix = matrix.persist()``).
+Chunks are read again in every pass (`gsnmf.dask_passes`). An array that fits in the memory of all workers together is
+best persisted first (``matrix = matrix.persist()``).
 """
 
 from __future__ import annotations
 
-import logging
-import sys
-import warnings
 from collections.abc import Callable
 from functools import cached_property, partial
 from typing import Any, NoReturn, cast
 
-import dask
 import dask.array as da
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gsnmf.products import BLOCK_BYTES, DenseProducts, Products, SparseProducts, safe_exponent
-from gsnmf.validation import Floats, Indices, Matrix, Sparse, check_matrix, float_type
-
-logger = logging.getLogger("gsnmf")
-
-_SPLIT = 8
-"""Partial results that are added at a time."""
-
-_MANY_CHUNKS = 2000
-_SMALL_CHUNK = 1 << 16
-"""More chunks than that of fewer entries than this spend their time on being scheduled."""
-
-_LONG = 1 << 26
-"""Norms and sums of more columns, or rows, than this are not computed unless they are asked for, in one pass more."""
-
-_NO_META = np.empty((0, 0))
-
-
-def check_dask_matrix(matrix: da.Array, name: str) -> da.Array:
-    """Return a Dask array whose shape and type are right, or say how to make them right; entries are not looked at."""
-    if matrix.ndim != 2:
-        raise ValueError(f"{name} must be two-dimensional; got shape {matrix.shape}.")
-    if any(np.isnan(size) for sizes in matrix.chunks for size in sizes):
-        raise ValueError(
-            f"{name} must have chunks of known sizes; got chunks {matrix.chunks}. Call {name}.compute_chunk_sizes() "
-            "first, or, for an array from a Dask DataFrame, use frame.to_dask_array(lengths=True)."
-        )
-    if min(matrix.shape) == 0:
-        raise ValueError(f"{name} must have at least one row and one column; got shape {matrix.shape}.")
-    if matrix.dtype == object:
-        raise TypeError(f"{name} must hold real numbers; got dtype object. Use {name}.astype(float) if they all are.")
-    float_type(matrix.dtype, name)
-    n_entries = matrix.shape[0] * matrix.shape[1]
-    if matrix.npartitions > _MANY_CHUNKS and n_entries < _SMALL_CHUNK * matrix.npartitions:
-        warnings.warn(
-            f"{name} has {matrix.npartitions} chunks of about {n_entries // matrix.npartitions} entries, and every "
-            f"pass over it takes about a millisecond a chunk; {name}.rechunk('64 MiB') makes them larger.",
-            UserWarning,
-            stacklevel=4,
-        )
-    return matrix
+from gsnmf.dask_chunks import held
+from gsnmf.dask_passes import NO_META, SPLIT, Passes, only, part_of
+from gsnmf.products import BLOCK_BYTES, DenseProducts, Products, SparseProducts
+from gsnmf.threads import in_one_thread
+from gsnmf.validation import Floats, Indices, Matrix, Sparse, check_matrix, float_type, is_dask
 
 
 def gather(matrix: da.Array, indices: Indices, *, across: bool) -> Floats:
@@ -71,9 +27,25 @@ def gather(matrix: da.Array, indices: Indices, *, across: bool) -> Floats:
     dtype = np.dtype(float_type(matrix.dtype, "matrix"))
     if indices.size == 0:
         return np.empty((matrix.shape[1 if across else 0], 0), dtype=dtype)
-    held = matrix.map_blocks(partial(_held, dtype=dtype, exponent=0), dtype=dtype, meta=_NO_META)
-    lazy, order, _ = _gathered(held, indices, across)
+    lazy, order, _ = _gathered(_typed(matrix, dtype), indices, across)
     return np.asarray(lazy.compute()[:, order])
+
+
+def lazy_columns(matrix: da.Array, indices: Indices) -> da.Array:
+    """Columns of a Dask array as a lazy dense block in its chunks of rows."""
+    dtype = np.dtype(float_type(matrix.dtype, "matrix"))
+    if indices.size == 0:
+        return da.empty((matrix.shape[0], 0), chunks=(matrix.chunks[0], (0,)), dtype=dtype)
+    lazy, order, _ = _gathered(_typed(matrix, dtype), indices, across=False)
+    return lazy.map_blocks(_reordered, order, dtype=dtype, meta=np.empty((0, 0), dtype=dtype))
+
+
+def _typed(matrix: da.Array, dtype: np.dtype[Any]) -> da.Array:
+    return matrix.map_blocks(partial(held, dtype=dtype, exponent=0), dtype=dtype, meta=NO_META)
+
+
+def _reordered(block: Floats, order: Indices) -> Floats:
+    return block[:, order]
 
 
 def map_rows(matrix: da.Array, function: Callable[[Matrix], Floats], width: int) -> da.Array:
@@ -100,29 +72,29 @@ class DaskProducts(Products):
     out_of_core = True
 
     def __init__(self, array: da.Array, name: str = "matrix") -> None:
-        self._source = _Source(array, name)
+        self.passes = Passes(array, name)
         self._across = False
         self._set_shape()
         self._transpose: DaskProducts | None = None
 
     def _set_shape(self) -> None:
-        m, n = self._source.array.shape
+        m, n = self.passes.array.shape
         self.shape = (n, m) if self._across else (m, n)
-        self.dtype = self._source.dtype
-        self.exponent = self._source.exponent
+        self.dtype = self.passes.dtype
+        self.exponent = self.passes.exponent
 
     @property
     def T(self) -> DaskProducts:  # noqa: D102
         if self._transpose is None:
             transpose = object.__new__(DaskProducts)
-            transpose._source, transpose._across, transpose._transpose = self._source, not self._across, self
+            transpose.passes, transpose._across, transpose._transpose = self.passes, not self._across, self
             transpose._set_shape()
             self._transpose = transpose
         return self._transpose
 
     @property
     def n_passes(self) -> float:  # noqa: D102
-        return self._source.n_passes
+        return self.passes.n_passes
 
     @property
     def accumulator(self) -> np.dtype[np.floating]:  # noqa: D102
@@ -131,47 +103,57 @@ class DaskProducts(Products):
     def dot(self, block: Floats) -> Floats:  # noqa: D102
         if block.size == 0:
             return np.empty((self.shape[0], 0), dtype=block.dtype)
-        return _like(self._source.compute(self._lazy_dot(block))[0], block)
+        return _like(self.passes.compute(self.lazy_dot(block))[0], block)
 
     def dot_both_ways(self, right: Floats, left: Floats) -> tuple[Floats, Floats]:  # noqa: D102
-        first, second = self._source.compute(self._lazy_dot(right), self.T._lazy_dot(left))
+        first, second = self.passes.compute(self.lazy_dot(right), self.T.lazy_dot(left))
         return _like(first, right), _like(second, left)
 
     def columns(self, indices: Indices) -> Floats:  # noqa: D102
         if indices.size == 0:
             return np.empty((self.shape[0], 0), dtype=self.dtype, order="F")
-        lazy, order, part = self._columns(indices)
-        return np.asfortranarray(self._source.compute(lazy, part=part)[0][:, order])
+        lazy, order, part = self.lazy_columns(indices)
+        return np.asfortranarray(self.passes.compute(lazy, part=part)[0][:, order])
 
     def with_products(self, indices: Indices) -> tuple[Floats, NDArray[np.float64]]:  # noqa: D102
         if indices.size == 0:
             return self.columns(indices), np.empty((self.shape[1], 0))
-        lazy, images, order = self._with_images(indices)
-        chosen, products = self._source.compute(lazy, images)
+        lazy, images, order = self.lazy_with_products(indices)
+        chosen, products = self.passes.compute(lazy, images)
         return np.asfortranarray(chosen[:, order]), products[:, order]
 
     def gram_rows(self, indices: Indices) -> NDArray[np.float64]:  # noqa: D102
         if indices.size == 0:
             return np.empty((0, self.shape[1]))
-        _, images, order = self._with_images(indices)
-        return np.ascontiguousarray(self._source.compute(images)[0][:, order].T)
+        _, images, order = self.lazy_with_products(indices)
+        return np.ascontiguousarray(self.passes.compute(images)[0][:, order].T)
 
     def gram(self, indices: Indices) -> NDArray[np.float64]:  # noqa: D102
-        lazy, order, part = self._columns(indices)
+        lazy, order, part = self.lazy_columns(indices)
         squares = da.blockwise(
             _square, "ikl", lazy, "ik", new_axes={"l": indices.size}, adjust_chunks={"i": 1}, dtype=np.float64,
             meta=np.empty((0, 0, 0)),
         )  # fmt: skip
-        gram = self._source.compute(squares.sum(axis=0, split_every=_SPLIT), part=part)[0]
+        gram = self.passes.compute(squares.sum(axis=0, split_every=SPLIT), part=part)[0]
         return np.asarray(gram[np.ix_(order, order)])
 
     @cached_property
     def squared_column_norms(self) -> NDArray[np.float64]:  # noqa: D102
-        return np.ascontiguousarray(self._source.totals(self._across)[:, 0])
+        return np.ascontiguousarray(self._totals[:, 0])
 
     @cached_property
     def column_sums(self) -> NDArray[np.float64]:  # noqa: D102
-        return np.ascontiguousarray(self._source.totals(self._across)[:, 1])
+        return np.ascontiguousarray(self._totals[:, 1])
+
+    @cached_property
+    def _totals(self) -> NDArray[np.float64]:
+        if not self._across:
+            return self.passes.column_totals
+        return np.asarray(self.passes.compute(self.passes.row_totals, part=0.0)[0])
+
+    @cached_property
+    def squared_norm(self) -> float:  # noqa: D102
+        return float(self.passes.column_totals[:, 0].sum())
 
     def squared_residual(self, W: Floats, H: Floats) -> float:  # noqa: D102
         if self._across:
@@ -180,25 +162,33 @@ class DaskProducts(Products):
             return self.squared_norm
         left, right = self._spread(W, "i"), self._spread(np.ascontiguousarray(H.T), "j")
         parts = da.blockwise(
-            _squared_residual, "ij", self._source.held, "ij", left, "ik", right, "jk", concatenate=True,
-            align_arrays=False, adjust_chunks={"i": 1, "j": 1}, dtype=np.float64, meta=_NO_META,
+            _squared_residual, "ij", self.passes.held, "ij", left, "ik", right, "jk", concatenate=True,
+            align_arrays=False, adjust_chunks={"i": 1, "j": 1}, dtype=np.float64, meta=NO_META,
         )  # fmt: skip
-        return float(self._source.compute(parts.sum(split_every=_SPLIT))[0])
+        return float(self.passes.compute(parts.sum(split_every=SPLIT))[0])
 
     def residual_norms(self, indices: Indices, W: Floats, H: Floats) -> NDArray[np.float64]:  # noqa: D102
-        blocks, local, order = _located(indices, self._source.array.chunks[0 if self._across else 1])
+        blocks, local, order = _located(indices, self.passes.array.chunks[0 if self._across else 1])
         widths = tuple(part.size for part in local)
         right = da.from_array(H.T[np.argsort(order)], chunks=(widths, -1), name=False)
         chosen = da.from_array(np.concatenate(local), chunks=(widths,), name=False)
         norms = da.blockwise(
             partial(_residual_norms, across=self._across), "ij",
-            _thick(self._source.held, blocks, self._across), "ij", chosen, self._inner,
+            _thick(self.passes.held, blocks, self._across), "ij", chosen, self._inner,
             self._spread(W, self._outer), f"{self._outer}k", right, f"{self._inner}k", concatenate=True,
-            align_arrays=False, adjust_chunks={self._outer: 1, self._inner: widths}, dtype=np.float64, meta=_NO_META,
+            align_arrays=False, adjust_chunks={self._outer: 1, self._inner: widths}, dtype=np.float64, meta=NO_META,
         )  # fmt: skip
-        part = blocks.size / len(self._source.array.chunks[0 if self._across else 1])
-        total = norms.sum(axis=1 if self._across else 0, split_every=_SPLIT)
-        return np.asarray(self._source.compute(total, part=part)[0][order])
+        part = blocks.size / len(self.passes.array.chunks[0 if self._across else 1])
+        total = norms.sum(axis=1 if self._across else 0, split_every=SPLIT)
+        return np.asarray(self.passes.compute(total, part=part)[0][order])
+
+    def row_residual_norms(self, rows: da.Array, W: da.Array, H: Floats) -> da.Array:
+        """Lazily, squared norms of those rows of M - W H of which a lazy mask says so; zero elsewhere."""
+        right = self._spread(np.ascontiguousarray(H.T), "j")
+        return da.blockwise(
+            _row_residual_norms, "ij", self.passes.held, "ij", rows, "i", W, "ik", right, "jk", concatenate=True,
+            align_arrays=False, adjust_chunks={"j": 1}, dtype=np.float64, meta=NO_META,
+        ).sum(axis=1, split_every=SPLIT)  # fmt: skip
 
     def residual(self, W: Floats, H: Floats) -> NoReturn:  # noqa: D102
         raise TypeError("this needs the matrix in memory; pass matrix.compute() instead of a Dask array.")
@@ -212,104 +202,72 @@ class DaskProducts(Products):
     def _inner(self) -> str:
         return "i" if self._across else "j"
 
-    def _spread(self, block: Floats, axis: str) -> da.Array:
+    def _spread(self, block: Any, axis: str) -> da.Array:
         """A block of vectors in the chunks of an axis of the underlying array, for the graph of a pass."""
-        chunks = self._source.array.chunks["ij".index(axis)]
+        if is_dask(block):
+            return block
+        chunks = self.passes.array.chunks["ij".index(axis)]
         return da.from_array(block, chunks=(chunks, (block.shape[1],)), name=False)
 
-    def _lazy_dot(self, block: Floats) -> da.Array:
-        return self._product(self._spread(block[:, None] if block.ndim == 1 else block, self._inner))
+    def lazy_dot(self, block: Floats) -> da.Array:
+        """`dot`, to be computed in some pass, in double precision and with a vector as one column."""
+        return self.lazy_product(self._spread(block[:, None] if block.ndim == 1 else block, self._inner))
 
-    def _product(self, block: da.Array) -> da.Array:
+    def lazy_product(self, block: da.Array) -> da.Array:
         """The lazy product, in double precision, with a lazy block of columns in the chunks of the inner axis."""
         products = da.blockwise(
-            partial(_product, across=self._across), "ijk", self._source.held, "ij", block, f"{self._inner}k",
+            partial(_product, across=self._across), "ijk", self.passes.held, "ij", block, f"{self._inner}k",
             align_arrays=False, adjust_chunks={self._inner: 1}, dtype=np.float64, meta=np.empty((0, 0, 0)),
         )  # fmt: skip
-        return products.sum(axis=0 if self._across else 1, split_every=_SPLIT)
+        return products.sum(axis=0 if self._across else 1, split_every=SPLIT)
 
-    def _with_images(self, indices: Indices) -> tuple[da.Array, da.Array, Indices]:
+    def lazy_with_products(self, indices: Indices) -> tuple[da.Array, da.Array, Indices]:
         """Lazy dense columns in increasing order, their products with all columns, and how to restore their order."""
-        if len(self._source.array.chunks[0 if self._across else 1]) > 1:
-            lazy, order, _ = self._columns(indices)
-            return lazy, self.T._product(lazy), order
+        if self.passes.array.numblocks[0 if self._across else 1] > 1:
+            lazy, order, _ = self.lazy_columns(indices)
+            return lazy, self.T.lazy_product(lazy), order
         # One task does both where a chunk has all that it takes, so that chunks never go from worker to worker
         ordered, order = np.sort(indices), np.argsort(np.argsort(indices, kind="stable"))
+        lazy, images = self._pairs(
+            partial(_extracted_with_product, indices=ordered, across=self._across), indices.size, self.dtype
+        )
+        return lazy, images, order
+
+    def _pairs(
+        self,
+        function: Callable[..., tuple[Floats, Floats]],
+        width: int,
+        dtype: Any = np.float64,
+        *,
+        vectors: da.Array | None = None,
+    ) -> tuple[da.Array, da.Array]:
+        """Lazily, what a function of a chunk gives for its outer axis, and the sum of what it gives for the inner."""
+        operands = () if vectors is None else (vectors, f"{self._inner}k")
         pairs = da.blockwise(
-            partial(_extracted_with_product, indices=ordered, across=self._across), "ij", self._source.held, "ij",
-            dtype=object, meta=np.empty((0, 0), dtype=object),
+            function, "ij", self.passes.held, "ij", *operands, align_arrays=False, dtype=object,
+            meta=np.empty((0, 0), dtype=object),
         )  # fmt: skip
-        lazy = da.blockwise(
-            partial(_part, at=0), f"{self._outer}k", pairs, "ij", new_axes={"k": indices.size}, concatenate=None,
-            dtype=self.dtype, meta=_NO_META,
+        outer = da.blockwise(
+            partial(part_of, at=0), f"{self._outer}k", pairs, "ij", new_axes={"k": width}, concatenate=None,
+            dtype=dtype, meta=NO_META,
         )  # fmt: skip
-        images = da.blockwise(
-            partial(_part, at=1), "ijk", pairs, "ij", new_axes={"k": indices.size}, adjust_chunks={self._outer: 1},
+        inner = da.blockwise(
+            partial(part_of, at=1), "ijk", pairs, "ij", new_axes={"k": width}, adjust_chunks={self._outer: 1},
             dtype=np.float64, meta=np.empty((0, 0, 0)),
         )  # fmt: skip
-        return lazy, images.sum(axis=1 if self._across else 0, split_every=_SPLIT), order
+        return outer, inner.sum(axis=1 if self._across else 0, split_every=SPLIT)
 
-    def _columns(self, indices: Indices) -> tuple[da.Array, Indices, float]:
-        return _gathered(self._source.held, indices, self._across)
+    def there_and_back(self, block: Floats) -> tuple[da.Array, da.Array]:
+        """Lazily, M times a block of columns, and M'M times it."""
+        if self.passes.array.numblocks[0 if self._across else 1] > 1:
+            product = self.lazy_dot(block)
+            return product, self.T.lazy_product(product)
+        vectors = self._spread(block, self._inner)
+        return self._pairs(partial(_product_and_back, across=self._across), block.shape[1], vectors=vectors)
 
-
-class _Source:
-    """A Dask array, what its first pass found, and the count of passes."""
-
-    def __init__(self, array: da.Array, name: str) -> None:
-        self.array = array
-        self.dtype: np.dtype[np.floating[Any]] = np.dtype(float_type(array.dtype, name))
-        self.n_passes = 0.0
-        self.exponent = 0
-        self._name = name
-        short = [at for at in (0, 1) if array.shape[1 - at] <= _LONG]
-        self._totals, largest = self._inspect(short)
-        self.exponent = safe_exponent(largest, self.dtype)
-        if self.exponent:
-            self._totals, _ = self._inspect(short)
-
-    def totals(self, across: bool) -> NDArray[np.float64]:
-        """Squared norm and sum of every column, or, ``across``, of every row."""
-        at = int(across)
-        if at not in self._totals:
-            self._totals |= self._inspect([at])[0]
-        return self._totals[at]
-
-    @cached_property
-    def held(self) -> da.Array:
-        """The array with its chunks in the type and unit in which all is computed."""
-        prepare = partial(_held, dtype=self.dtype, exponent=self.exponent)
-        return self.array.map_blocks(prepare, dtype=self.dtype, meta=_NO_META)
-
-    def compute(self, *lazy: da.Array, part: float = 1.0) -> tuple[Any, ...]:
-        """One pass over the data, or over a part of them."""
-        self.n_passes += part
-        logger.debug("pass over the data; %.4g so far", self.n_passes)
-        # Vectors are meant to travel with the tasks; before distributed is imported, its settings must not be touched
-        quiet = {"distributed.admin.large-graph-warning-threshold": "1TB"} if "distributed" in sys.modules else {}
-        with dask.config.set(quiet):
-            computed: tuple[Any, ...] = dask.compute(*lazy)
-        return computed
-
-    def _inspect(self, axes: list[int]) -> tuple[dict[int, NDArray[np.float64]], float]:
-        """Check every entry; squared norms and sums of columns (0) and of rows (1), and the largest entry."""
-        found = self.array.map_blocks(
-            partial(_inspected, name=self._name, chunks=self.array.chunks, dtype=self.dtype, exponent=self.exponent),
-            dtype=object,
-            meta=np.empty((0, 0), dtype=object),
-        )
-        totals = [
-            da.blockwise(
-                partial(_part, at=at), "ijk", found, "ij", new_axes={"k": 2}, adjust_chunks={"ij"[at]: 1},
-                dtype=np.float64, meta=np.empty((0, 0, 0)),
-            ).sum(axis=at, split_every=_SPLIT)
-            for at in axes
-        ]  # fmt: skip
-        largest = da.blockwise(
-            partial(_part, at=2), "ij", found, "ij", adjust_chunks={"i": 1, "j": 1}, dtype=np.float64, meta=_NO_META
-        ).max(split_every=_SPLIT)
-        peak, *computed = self.compute(largest, *totals)
-        return dict(zip(axes, computed, strict=True)), float(peak)
+    def lazy_columns(self, indices: Indices) -> tuple[da.Array, Indices, float]:
+        """Lazy dense columns in increasing order, how to restore their order, and which part of the data they read."""
+        return _gathered(self.passes.held, indices, self._across)
 
 
 def _located(indices: Indices, sizes: tuple[int, ...]) -> tuple[Indices, list[Indices], Indices]:
@@ -338,7 +296,7 @@ def _gathered(array: da.Array, indices: Indices, across: bool) -> tuple[da.Array
         da.blockwise(
             partial(_extracted, indices=part, across=across), "jk" if across else "ik",
             _thick(array, blocks[at : at + 1], across), "ij", new_axes={"k": part.size}, concatenate=None,
-            dtype=array.dtype, meta=_NO_META,
+            dtype=array.dtype, meta=NO_META,
         )
         for at, part in enumerate(local)
     ]  # fmt: skip
@@ -351,78 +309,13 @@ def _like(product: Floats, operand: Floats) -> Floats:
     return np.asarray(product[:, 0] if operand.ndim == 1 else product, dtype=operand.dtype)
 
 
-def _held(block: Any, *, dtype: np.dtype[Any], exponent: int) -> Matrix:
-    """A chunk as an array or compressed sparse array of the right type and unit."""
-    if sp.issparse(block):
-        kind: Any = sp.csc_array if getattr(block, "format", "csr") == "csc" else sp.csr_array
-        compressed: Sparse = kind(block).astype(dtype, copy=False)
-        if not exponent:
-            return compressed
-        parts = np.ldexp(compressed.data, -exponent), compressed.indices, compressed.indptr
-        return cast("Sparse", kind(parts, shape=compressed.shape))
-    array = np.asarray(block).astype(dtype, copy=False)
-    return np.ldexp(array, -exponent) if exponent else array
-
-
-def _inspected(
-    block: Any, *, name: str, chunks: tuple[tuple[int, ...], ...], dtype: np.dtype[Any], exponent: int,
-    block_id: tuple[int, int],
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:  # fmt: skip
-    """Totals of the columns and of the rows of a chunk, as its part of the sums of all, and its largest entry."""
-    i, j = block_id
-    expected = (chunks[0][i], chunks[1][j])
-    if np.shape(block) != expected:
-        raise ValueError(
-            f"chunk {block_id} of {name} must have shape {expected}, as its chunks say; got {np.shape(block)}. Give "
-            f"map_blocks the true sizes as chunks=, or call {name}.compute_chunk_sizes()."
-        )
-    if not sp.issparse(block) and not isinstance(block, np.ndarray):
-        raise TypeError(
-            f"chunks of {name} must be NumPy arrays or SciPy sparse matrices; got {type(block).__name__} in chunk "
-            f"{block_id}. Convert them with {name}.map_blocks."
-        )
-    m, n = expected
-    if min(expected) == 0:
-        return np.zeros((1, n, 2)), np.zeros((m, 1, 2)), np.zeros((1, 1))
-    origin = sum(chunks[0][:i]), sum(chunks[1][:j])
-    try:
-        checked = check_matrix(block, name=f"chunk {block_id} of {name}", origin=origin)
-    except ValueError as error:
-        raise ValueError(f"{error} To take such entries as zero: {_zeroed(name, sp.issparse(block))}.") from None
-    held = _held(checked, dtype=dtype, exponent=exponent)
-    entries = held if isinstance(held, np.ndarray) else held.data
-    peak = np.full((1, 1), entries.max(initial=0.0), dtype=np.float64)
-    with np.errstate(over="ignore", under="ignore"):  # then there is another pass in another unit
-        if isinstance(held, np.ndarray):
-            squares = [np.einsum(f"ij,ij->{axis}", held, held, dtype=np.float64) for axis in "ji"]
-            sums = [held.sum(axis=axis, dtype=np.float64) for axis in (0, 1)]
-        else:
-            double = held.astype(np.float64)
-            sums = [np.asarray(double.sum(axis=axis)).ravel() for axis in (0, 1)]
-            double.data = np.square(held.data, dtype=np.float64)
-            squares = [np.asarray(double.sum(axis=axis)).ravel() for axis in (0, 1)]
-    of_columns, of_rows = (np.stack(pair, axis=1) for pair in zip(squares, sums, strict=True))
-    return of_columns[None], of_rows[:, None], peak
-
-
-def _zeroed(name: str, sparse: bool) -> str:
-    if not sparse:
-        return f"da.where(({name} > 0) & ({name} < np.inf), {name}, 0)"
-    return f"{name}.map_blocks of a function with chunk.data[~((chunk.data > 0) & (chunk.data < np.inf))] = 0"
-
-
 def _mapped_rows(blocks: Any, *, function: Callable[[Matrix], Floats], width: int, dtype: np.dtype[Any]) -> Floats:
-    parts: list[Any] = [_held(block, dtype=dtype, exponent=0) for block in blocks]
+    parts: list[Any] = [held(block, dtype=dtype, exponent=0) for block in blocks]
     if parts[0].shape[0] == 0:
         return np.empty((0, width), dtype=dtype)
     rows = np.hstack(parts) if isinstance(parts[0], np.ndarray) else sp.hstack(parts, format="csr")
-    return function(check_matrix(rows, name="X"))
-
-
-def _part(found: Any, *, at: int) -> NDArray[np.float64]:
-    """One of several results of a task."""
-    part: NDArray[np.float64] = _only(found)[at]
-    return part
+    with in_one_thread():
+        return function(check_matrix(rows, name="X"))
 
 
 def _product(block: Matrix, vectors: Floats, *, across: bool) -> NDArray[np.float64]:
@@ -433,13 +326,19 @@ def _product(block: Matrix, vectors: Floats, *, across: bool) -> NDArray[np.floa
 
 def _extracted(blocks: Any, *, indices: Indices, across: bool) -> Floats:
     """Columns, or rows, of a chunk, as dense columns."""
-    block = _only(blocks)
+    block = only(blocks)
     return _dense(block[indices].T if across else block[:, indices])
 
 
 def _extracted_with_product(block: Matrix, *, indices: Indices, across: bool) -> tuple[Floats, NDArray[np.float64]]:
     chosen = _extracted(block, indices=indices, across=across)
     return chosen, _product(block, chosen, across=not across)
+
+
+def _product_and_back(block: Matrix, vectors: Any, *, across: bool) -> tuple[Floats, NDArray[np.float64]]:
+    product = _product(block, only(vectors), across=across)
+    product = product[0] if across else product[:, 0]
+    return product, _product(block, product, across=not across)
 
 
 def _residual_norms(block: Matrix, indices: Indices, W: Floats, H: Floats, *, across: bool) -> NDArray[np.float64]:
@@ -454,25 +353,25 @@ def _residual_norms(block: Matrix, indices: Indices, W: Floats, H: Floats, *, ac
     return norms[:, None] if across else norms[None]
 
 
+def _row_residual_norms(block: Matrix, rows: NDArray[np.bool_], W: Floats, H: Floats) -> NDArray[np.float64]:
+    norms = np.zeros((rows.size, 1))
+    if rows.any():
+        wanted = np.flatnonzero(rows)
+        norms[wanted] = _residual_norms(block, wanted, H, W[wanted], across=True)
+    return norms
+
+
 def _squared_residual(block: Matrix, W: Floats, H: Floats) -> NDArray[np.float64]:
     if min(block.shape) == 0:
         return np.zeros((1, 1))
-    held = (
-        DenseProducts(block) if isinstance(block, np.ndarray) else SparseProducts(cast("Sparse", check_matrix(block)))
-    )
-    return np.full((1, 1), held.squared_residual(W, H.T))
+    if isinstance(block, np.ndarray):
+        return np.full((1, 1), DenseProducts(block).squared_residual(W, H.T))
+    return np.full((1, 1), SparseProducts(cast("Sparse", check_matrix(block))).squared_residual(W, H.T))
 
 
 def _square(block: Floats, *_: Any) -> NDArray[np.float64]:
     double = block.astype(np.float64, copy=False)
     return np.asarray((double.T @ double)[None])
-
-
-def _only(blocks: Any) -> Any:
-    """The one chunk in the nested list that Dask passes for an axis that is summed over."""
-    while isinstance(blocks, list):
-        (blocks,) = blocks
-    return blocks
 
 
 def _dense(block: Any) -> Floats:

@@ -14,6 +14,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from gsnmf.threads import threads_allowed
+
 _Array = NDArray[np.float64]
 
 
@@ -21,12 +23,17 @@ PARALLEL_WORK = 1 << 20
 """Operations below which threads cost more than they save, the more so where other work wants the cores."""
 
 
+def _worth_threads(work: float) -> bool:
+    """Whether so many operations are enough for a parallel kernel, and whether it may be one here."""
+    return work >= PARALLEL_WORK and threads_allowed()
+
+
 def coordinate_sweep(X: _Array, linear: _Array, gram: _Array) -> None:
     """Improve X in place: one sweep of coordinate descent for each row x of X.
 
     Minimises x G x / 2 + x . linear over x >= 0 in one coordinate after the other. The diagonal of G is not zero.
     """
-    kernel = _sweep_parallel if X.size * X.shape[1] >= PARALLEL_WORK else _sweep_serial
+    kernel = _sweep_parallel if _worth_threads(X.size * X.shape[1]) else _sweep_serial
     kernel(X, linear, gram)
 
 
@@ -39,7 +46,7 @@ def _sweep_row(x: _Array, linear: _Array, gram: _Array) -> None:
         x[i] = max(0.0, x[i] - slope / gram[i, i])
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def _sweep_serial(X: _Array, linear: _Array, gram: _Array) -> None:
     for j in range(X.shape[0]):
         _sweep_row(X[j], linear[j], gram)
@@ -67,11 +74,11 @@ def nonnegative_least_squares(X: _Array, triangle: _Array, targets: _Array) -> N
     """
     columns = np.ascontiguousarray(triangle.T)  # row i holds column i: i + 1 entries, then zeros
     gram = columns @ triangle
-    kernel = _least_squares_parallel if X.size * X.shape[1] >= PARALLEL_WORK // 8 else _least_squares_part
+    kernel = _least_squares_parallel if _worth_threads(8 * X.size * X.shape[1]) else _least_squares_part
     kernel(X, columns, gram, targets)
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def _least_squares_part(X: _Array, columns: _Array, gram: _Array, targets: _Array) -> None:
     r = X.shape[1]
     lower, buffers, indices = np.empty((r, r)), np.empty((4, r)), np.empty(r, dtype=np.int64)
@@ -382,7 +389,7 @@ def _subtract(columns: _Array, indices: NDArray[np.int64], size: int, target: _A
 
 def positive_squares(rows: _Array) -> _Array:
     """Sum of the squares of the positive entries of each row."""
-    kernel = _squares_parallel if rows.size >= PARALLEL_WORK // 8 else _squares_serial
+    kernel = _squares_parallel if _worth_threads(8 * rows.size) else _squares_serial
     return np.asarray(kernel(rows))
 
 
@@ -415,7 +422,7 @@ def sparse_gram_rows(chosen: sp.csc_array, matrix: sp.csr_array) -> _Array:
     """The product of the transpose of a sparse matrix by columns with one by rows, as an array."""
     product = np.zeros((chosen.shape[1], matrix.shape[1]))
     work = chosen.nnz * (matrix.nnz / max(1, matrix.shape[0]))
-    kernel = _scatter_parallel if work >= PARALLEL_WORK else _scatter_serial
+    kernel = _scatter_parallel if _worth_threads(work) else _scatter_serial
     left = chosen.indptr, chosen.indices, chosen.data
     kernel(*left, matrix.indptr, matrix.indices, matrix.data, product)
     return product
