@@ -10,13 +10,14 @@ from collections.abc import Callable
 from functools import cached_property, partial
 from typing import Any, NoReturn, cast
 
+import dask
 import dask.array as da
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gsnmf.dask_chunks import held
-from gsnmf.dask_passes import NO_META, SPLIT, Passes, only, part_of
+from gsnmf.dask_passes import NO_META, SPLIT, Passes, by_rows, only, part_of
 from gsnmf.products import BLOCK_BYTES, DenseProducts, Products, SparseProducts
 from gsnmf.threads import in_one_thread
 from gsnmf.validation import Floats, Indices, Matrix, Sparse, check_matrix, float_type, is_dask
@@ -40,6 +41,15 @@ def lazy_columns(matrix: da.Array, indices: Indices) -> da.Array:
     return lazy.map_blocks(_reordered, order, dtype=dtype, meta=np.empty((0, 0), dtype=dtype))
 
 
+def left_factor(matrix: da.Array, columns: Indices, row_weights: Any) -> Floats:
+    """[M[:, columns], P2] as a Dask array in the chunks of the rows of the matrix, for lazy or other weights."""
+    weights = row_weights if is_dask(row_weights) else da.from_array(row_weights, chunks=(matrix.chunks[0], -1))
+    parts = [part for part in (lazy_columns(matrix, columns), weights) if part.shape[1]]
+    if not parts:
+        return cast("Floats", weights)
+    return cast("Floats", da.concatenate(parts, axis=1).rechunk({1: -1}))
+
+
 def _typed(matrix: da.Array, dtype: np.dtype[Any]) -> da.Array:
     return matrix.map_blocks(partial(held, dtype=dtype, exponent=0), dtype=dtype, meta=NO_META)
 
@@ -48,15 +58,21 @@ def _reordered(block: Floats, order: Indices) -> Floats:
     return block[:, order]
 
 
-def map_rows(matrix: da.Array, function: Callable[[Matrix], Floats], width: int) -> da.Array:
+def map_rows(
+    matrix: da.Array, function: Callable[..., Floats], width: int, *, shared: tuple[Floats, ...] = ()
+) -> da.Array:
     """Lazily, what a function of checked rows gives for each, ``width`` numbers a row; chunks of rows stay as they are.
 
-    All columns of a chunk of rows are put together for it.
+    All columns of a chunk of rows are put together for it. The ``shared`` arrays, which go to each worker once, are its
+    other arguments.
     """
     dtype = np.dtype(float_type(matrix.dtype, "matrix"))
+    if width == 0:
+        return da.zeros((matrix.shape[0], 0), chunks=(matrix.chunks[0], (0,)), dtype=dtype)
     return da.blockwise(
         partial(_mapped_rows, function=function, width=width, dtype=dtype), "ik", matrix, "ij", new_axes={"k": width},
-        concatenate=None, dtype=dtype, meta=np.empty((0, 0), dtype=dtype),
+        shared=[dask.delayed(array) for array in shared], concatenate=None, dtype=dtype,
+        meta=np.empty((0, 0), dtype=dtype),
     )  # fmt: skip
 
 
@@ -182,6 +198,29 @@ class DaskProducts(Products):
         total = norms.sum(axis=1 if self._across else 0, split_every=SPLIT)
         return np.asarray(self.passes.compute(total, part=part)[0][order])
 
+    def orthonormal_columns(self, indices: Indices) -> tuple[Any, NDArray[np.float64]]:
+        """Q and R of the columns at ``indices`` scaled to unit length, C = QR; Q stays with the chunks of long columns.
+
+        The diagonal of R is not negative.
+        """
+        lengths = np.sqrt(self.squared_column_norms[indices])
+        if self._across:
+            return orthonormal(self.columns(indices).astype(np.float64) / lengths)
+        lazy, order, part = self.lazy_columns(indices)
+        width = indices.size
+        prepare = partial(_scaled_columns, order=order, lengths=lengths)
+        (columns,), _ = self.passes.run(keep=(by_rows(prepare, lazy, width=width),), part=part)
+        # QR of each chunk, and of all their triangles: the orthogonal factor of a chunk is the product of both
+        triangles = da.blockwise(
+            _chunk_triangle, "ikl", columns, "ik", new_axes={"l": width}, adjust_chunks={"i": 1}, dtype=np.float64,
+            meta=np.empty((0, 0, 0)),
+        )  # fmt: skip
+        stacked = self.passes.compute(triangles, part=0.0)[0]
+        factor, triangle = orthonormal(stacked.reshape(-1, width))
+        parts = da.from_array(factor, chunks=(width, -1), name=False)
+        basis = by_rows(_chunk_basis, columns, parts, width=width)
+        return self.passes.run(keep=(basis,), part=0.0)[0][0], triangle
+
     def row_residual_norms(self, rows: da.Array, W: da.Array, H: Floats) -> da.Array:
         """Lazily, squared norms of those rows of M - W H of which a lazy mask says so; zero elsewhere."""
         right = self._spread(np.ascontiguousarray(H.T), "j")
@@ -270,6 +309,26 @@ class DaskProducts(Products):
         return _gathered(self.passes.held, indices, self._across)
 
 
+def orthonormal(block: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Q and R of a QR factorization, both as wide as the block, whose R has no negative number on its diagonal."""
+    factor, triangle = np.linalg.qr(block)
+    signs = np.where(np.diagonal(triangle) < 0, -1.0, 1.0)
+    missing = block.shape[1] - signs.size  # more columns than they have entries
+    return np.pad(factor * signs, ((0, 0), (0, missing))), np.pad(triangle * signs[:, None], ((0, missing), (0, 0)))
+
+
+def _scaled_columns(block: Floats, *, order: Indices, lengths: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(block[:, order] / lengths, dtype=np.float64)
+
+
+def _chunk_triangle(block: Any) -> NDArray[np.float64]:
+    return orthonormal(only(block))[1][None]
+
+
+def _chunk_basis(block: NDArray[np.float64], factor: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(orthonormal(block)[0] @ factor)
+
+
 def _located(indices: Indices, sizes: tuple[int, ...]) -> tuple[Indices, list[Indices], Indices]:
     """Chunks in which indices are, in increasing order, where they are in each, and how to restore their order."""
     starts = np.cumsum((0, *sizes))
@@ -309,13 +368,15 @@ def _like(product: Floats, operand: Floats) -> Floats:
     return np.asarray(product[:, 0] if operand.ndim == 1 else product, dtype=operand.dtype)
 
 
-def _mapped_rows(blocks: Any, *, function: Callable[[Matrix], Floats], width: int, dtype: np.dtype[Any]) -> Floats:
+def _mapped_rows(
+    blocks: Any, *, function: Callable[..., Floats], width: int, dtype: np.dtype[Any], shared: list[Floats]
+) -> Floats:
     parts: list[Any] = [held(block, dtype=dtype, exponent=0) for block in blocks]
     if parts[0].shape[0] == 0:
         return np.empty((0, width), dtype=dtype)
     rows = np.hstack(parts) if isinstance(parts[0], np.ndarray) else sp.hstack(parts, format="csr")
     with in_one_thread():
-        return function(check_matrix(rows, name="X"))
+        return function(check_matrix(rows, name="X"), *shared)
 
 
 def _product(block: Matrix, vectors: Floats, *, across: bool) -> NDArray[np.float64]:

@@ -387,6 +387,27 @@ def _subtract(columns: _Array, indices: NDArray[np.int64], size: int, target: _A
             out[k] -= z[a] * columns[indices[a], k]
 
 
+@numba.njit(cache=True, nogil=True)
+def passive_inverses(X: _Array, gram: _Array) -> _Array:
+    """Inverse of the Gram matrix of the positive entries of each row of X, with zeros around it, its upper triangle.
+
+    Zero where those columns depend on each other.
+    """
+    r = X.shape[1]
+    inverses = np.zeros((X.shape[0], r * (r + 1) // 2))
+    lower, right, indices = np.empty((r, r)), np.empty(r), np.empty(r, dtype=np.int64)
+    for j in range(X.shape[0]):
+        size = _cholesky(gram, X[j] > 0.0, lower, indices)
+        for a in range(size):
+            for b in range(size):
+                right[b] = 1.0 if a == b else 0.0
+            _solve(lower, size, right)
+            i = indices[a]
+            for b in range(a, size):
+                inverses[j, i * r - i * (i - 1) // 2 + indices[b] - i] = right[b]
+    return inverses
+
+
 def positive_squares(rows: _Array) -> _Array:
     """Sum of the squares of the positive entries of each row."""
     kernel = _squares_parallel if _worth_threads(8 * rows.size) else _squares_serial

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from gsnmf.products import dense_columns
-from gsnmf.validation import Floats, Indices, Matrix
+from gsnmf.validation import Floats, Indices, Matrix, is_dask
 
 StopReason = Literal["rank reached", "residual is zero"]
 
@@ -130,7 +130,8 @@ class Factorization:
     column_weights : array, shape (r1, n)
         P1.
     row_weights : array, shape (m, r2)
-        P2.
+        P2. For a Dask array a Dask array with the same chunks of rows, computed when it is asked for: by reading the
+        chunk and solving for the weights of its rows exactly, with the column weights as they are.
     relative_error : float
         ||M - M[:, columns] P1 - P2 M[rows, :]||_F / ||M||_F on the whole matrix.
     optimality : float
@@ -166,7 +167,11 @@ class Factorization:
 
     @property
     def W(self) -> Floats:
-        """Left factor [M[:, columns], P2], shape (m, r1 + r2), dense."""
+        """Left factor [M[:, columns], P2], shape (m, r1 + r2), dense; lazy if the matrix is a Dask array."""
+        if is_dask(self.matrix):
+            from gsnmf.dask_products import left_factor
+
+            return left_factor(self.matrix, self.columns, self.row_weights)
         return np.hstack([dense_columns(self.matrix, self.columns), self.row_weights])
 
     @property
@@ -181,10 +186,15 @@ class Factorization:
         ----------
         rows, columns : index array or slice, optional
             The part to compute; everything if left out, which is a dense m x n array.
+
+        Returns
+        -------
+        array
+            If the matrix is a Dask array, so is this: ``.compute()`` what fits in memory.
         """
         W = self.W if rows is None else self.W[rows]
         H = self.H if columns is None else self.H[:, columns]
-        return np.asarray(W @ H)
+        return W @ H
 
     def _repr_html_(self) -> str:
         from gsnmf.report.notebook import factor_table  # results know nothing of how they are shown

@@ -12,16 +12,13 @@ from sklearn.exceptions import ConvergenceWarning
 from gsnmf.products import Products, products
 from gsnmf.results import Weights
 from gsnmf.threads import single_threaded_blas
-from gsnmf.validation import Floats, Indices, check_count, check_indices, check_matrix, check_positive
+from gsnmf.validation import Floats, Indices, check_count, check_indices, check_matrix, check_positive, is_dask
 from gsnmf.weights.joint import JointProblem, solve_joint
 from gsnmf.weights.one_sided import one_sided_weights
-from gsnmf.weights.optimality import ratio
+from gsnmf.weights.optimality import CANCELLED, ratio
 
 DEFAULT_TOLERANCE = 1e-4
 DEFAULT_MAX_ITERATIONS = 1000
-
-_CANCELLED = 1e-8
-"""Squared relative errors below this are computed from the residual itself: Gram products have lost their digits."""
 
 
 def fit_weights(
@@ -37,8 +34,9 @@ def fit_weights(
 
     Parameters
     ----------
-    matrix : array-like or sparse, shape (m, n)
-        Nonnegative.
+    matrix : array-like, sparse or Dask array, shape (m, n)
+        Nonnegative. The row weights of a Dask array are a Dask array with the same chunks of rows, computed when they
+        are asked for.
     columns, rows : sequences of int
         Chosen columns and rows, distinct; one of them may be empty.
     tolerance : float
@@ -47,7 +45,7 @@ def fit_weights(
     max_iterations : int
         Limit on iterations; a `ConvergenceWarning` says if it was reached.
     start : pair of arrays, shape (r1, n) and (m, r2), optional
-        Weights to start from. The result is never worse.
+        Weights to start from. The result is never worse. For a Dask array only the first of them counts.
 
     Returns
     -------
@@ -104,6 +102,13 @@ def solve_weights(
     start: tuple[Floats, Floats] | None = None,
 ) -> Weights:
     """`fit_weights` for input that is known to be right, and without its warning."""
+    if matrix.out_of_core:
+        from gsnmf.dask_products import DaskProducts
+        from gsnmf.weights.chunked import solve_chunked_weights
+
+        assert isinstance(matrix, DaskProducts)
+        given = None if start is None else start[0]
+        return solve_chunked_weights(matrix, columns, rows, tolerance, max_iterations, given)
     m, n = matrix.shape
     used_columns, used_rows = _nonzero(matrix, columns), _nonzero(matrix.T, rows)
     if start is not None:
@@ -141,7 +146,7 @@ def _solve_nonzero(
         n_iterations = 1
         none = np.zeros((0, matrix.shape[1])), np.zeros((matrix.shape[0], 0))
         column_weights, row_weights = (X.T, none[1]) if columns.size else (none[0], X)
-    if squared_error < _CANCELLED * matrix.squared_norm:
+    if squared_error < CANCELLED * matrix.squared_norm:
         W = np.hstack([matrix.columns(columns), row_weights])
         H = np.vstack([column_weights, matrix.T.columns(rows).T])
         squared_error = matrix.squared_residual(W, H)
@@ -160,6 +165,9 @@ def _check_start(
 ) -> tuple[Floats, Floats]:
     checked = []
     for part, shape, name in zip(start, (column_shape, row_shape), ("column", "row"), strict=True):
+        if is_dask(part) and part.shape == shape:  # lazy row weights, which follow from the column weights
+            checked.append(part)
+            continue
         array = np.asarray(part, dtype=np.float64)
         if array.shape != shape or not np.all(array >= 0) or not np.all(np.isfinite(array)):
             raise ValueError(

@@ -16,6 +16,7 @@ J. Moré, G. Toraldo, On the solution of large quadratic programming problems wi
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +39,29 @@ _MAX_PATIENCE = 5
 """The longer a problem takes, the more thorough an iteration: up to this many times the steps above."""
 
 _Array = NDArray[np.float64]
+
+
+class Quadratic(Protocol):
+    """A convex quadratic of two arrays of weights, as the solver sees it."""
+
+    @property
+    def squared_norm(self) -> float:
+        """||M||_F^2."""
+
+    def hessian(self, P: _Array, Q: _Array) -> tuple[_Array, _Array]:
+        """Second derivative applied to a direction."""
+
+    def gradient(self, P: _Array, Q: _Array) -> tuple[_Array, _Array]:
+        """Gradient."""
+
+    def squared_error(self, P: _Array, Q: _Array, gradient: tuple[_Array, _Array]) -> float:
+        """What the violation of the optimality conditions is measured against, squared."""
+
+    def sweep(self, P: _Array, Q: _Array, n_sweeps: int) -> None:
+        """Coordinate descent, in place."""
+
+    def parts(self, joined: _Array) -> tuple[_Array, _Array]:
+        """P and Q in one vector, as views of it."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +158,7 @@ class JointProblem:
 
 
 def solve_joint(
-    problem: JointProblem, P: _Array, Q: _Array, tolerance: float, max_iterations: int
+    problem: Quadratic, P: _Array, Q: _Array, tolerance: float, max_iterations: int
 ) -> tuple[float, float, int]:
     """Improve (P, Q) in place by projected conjugate gradients.
 
@@ -157,7 +181,7 @@ def solve_joint(
 
 
 def _subspace_step(
-    problem: JointProblem, P: _Array, Q: _Array, gradient: tuple[_Array, _Array], patience: int
+    problem: Quadratic, P: _Array, Q: _Array, gradient: tuple[_Array, _Array], patience: int
 ) -> tuple[_Array, _Array]:
     """Direction from (P, Q) to about the minimiser over its positive weights.
 
@@ -180,7 +204,7 @@ def _subspace_step(
 
 
 def _conjugate_gradients(
-    problem: JointProblem,
+    problem: Quadratic,
     free: NDArray[np.bool_],
     residual: _Array,
     direction: _Array,
@@ -216,7 +240,7 @@ def _joined(P: _Array, Q: _Array) -> _Array:
 
 
 def _projected_search(
-    problem: JointProblem, P: _Array, Q: _Array, gradient: tuple[_Array, _Array], direction: tuple[_Array, _Array]
+    problem: Quadratic, P: _Array, Q: _Array, gradient: tuple[_Array, _Array], direction: tuple[_Array, _Array]
 ) -> bool:
     """Take, in place, the first of the steps 1, 1/2, 1/4, ..., each projected, that lowers the objective, if one does.
 
@@ -239,7 +263,7 @@ def _projected_search(
 
 
 def _feasible_steps(
-    problem: JointProblem, P: _Array, Q: _Array, gradient: tuple[_Array, _Array], patience: int
+    problem: Quadratic, P: _Array, Q: _Array, gradient: tuple[_Array, _Array], patience: int
 ) -> None:
     """Go towards the minimiser over the positive weights, in place, as far as all of them stay positive, and again
     without the first that does not.

@@ -6,7 +6,6 @@ column of the matrix is a problem of r unknowns and r equations.
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any
 
 import numpy as np
@@ -19,13 +18,10 @@ from gsnmf.threads import single_threaded_blas
 from gsnmf.validation import Floats, Indices
 from gsnmf.weights.optimality import relative_violation, violation
 
-_INDEPENDENT = 1e-4
-"""Columns whose residuals after those before them are longer than this part of them are solved for by Gram products."""
-
 _WELL_CONDITIONED = 1e-4
 """Smallest eigenvalue of a Gram matrix, as a part of the largest, with which it has kept twelve of sixteen digits."""
 
-_GUESSING_SWEEPS = 3
+GUESSING_SWEEPS = 3
 
 _Array = NDArray[np.float64]
 
@@ -35,29 +31,23 @@ def one_sided_weights(matrix: Products, indices: Indices) -> tuple[_Array, float
     if indices.size == 0:
         return np.zeros((matrix.shape[1], 0)), matrix.squared_norm, 0.0
     lengths = np.sqrt(matrix.squared_column_norms[indices])
-    triangle, targets = _reduced_columns(matrix, indices, lengths)
-    X = _exact(triangle, targets)
+    orthogonal, triangle = reduced(matrix.columns(indices).astype(np.float64, copy=False) / lengths)
+    targets = np.ascontiguousarray(matrix.T.dot(orthogonal), dtype=np.float64)
+    X, squared_error, optimality = reduced_weights(triangle, targets, matrix.squared_norm)
+    return X / lengths, squared_error, optimality
+
+
+def reduced_weights(triangle: _Array, targets: _Array, squared_norm: float) -> tuple[_Array, float, float]:
+    """Exact weights for R and M'Q of a factorization C = QR of columns of unit length, the error and the violation."""
+    X = exact_weights(triangle, targets)
     residual = targets - X @ triangle.T
-    outside = max(0.0, matrix.squared_norm - float(np.vdot(targets, targets)))
+    outside = max(0.0, squared_norm - float(np.vdot(targets, targets)))
     squared_error = outside + float(np.vdot(residual, residual))
     violated = violation(X, -(residual @ triangle))
-    return X / lengths, squared_error, relative_violation(violated, squared_error, matrix.squared_norm)
+    return X, squared_error, relative_violation(violated, squared_error, squared_norm)
 
 
-def _reduced_columns(matrix: Products, indices: Indices, lengths: _Array) -> tuple[_Array, _Array]:
-    """R and M'Q of a factorization C = QR of the chosen columns, scaled to unit length."""
-    if matrix.out_of_core:
-        images = matrix.gram_rows(indices) / lengths[:, None]
-        with contextlib.suppress(linalg.LinAlgError):
-            lower = linalg.cholesky(images[:, indices] / lengths, lower=True)
-            if lower.diagonal().min() > _INDEPENDENT:  # Gram products have kept half of their digits or more
-                targets = linalg.solve_triangular(lower, images, lower=True, check_finite=False)
-                return np.ascontiguousarray(lower.T), np.ascontiguousarray(targets.T)
-    orthogonal, triangle = _reduced(matrix.columns(indices).astype(np.float64, copy=False) / lengths)
-    return triangle, np.ascontiguousarray(matrix.T.dot(orthogonal), dtype=np.float64)
-
-
-def _reduced(basis: _Array) -> tuple[_Array, _Array]:
+def reduced(basis: _Array) -> tuple[_Array, _Array]:
     """An orthogonal basis of the columns of a matrix, and the triangle that makes them from it, both r columns wide."""
     with single_threaded_blas():  # threads gain nothing on few columns, and lose much on a busy machine
         factors: tuple[Any, Any] = linalg.qr(basis, mode="economic", check_finite=False)
@@ -69,7 +59,7 @@ def _reduced(basis: _Array) -> tuple[_Array, _Array]:
     return orthogonal, np.ascontiguousarray(triangle)
 
 
-def _exact(triangle: _Array, targets: _Array, n_sweeps: int = 0) -> _Array:
+def exact_weights(triangle: _Array, targets: _Array, n_sweeps: int = 0) -> _Array:
     """Nonnegative least squares for each row of ``targets``.
 
     Sweeps of coordinate descent guess first which weights are positive. They cost a little where most are, and make
@@ -91,8 +81,8 @@ def cone_weights(generators: _Array, point: _Array) -> _Array:
     lengths = np.linalg.norm(generators, axis=0)
     used = np.flatnonzero(lengths)
     if used.size:
-        orthogonal, triangle = _reduced(generators[:, used] / lengths[used])
-        weights[used] = _exact(triangle, (point @ orthogonal)[None])[0] / lengths[used]
+        orthogonal, triangle = reduced(generators[:, used] / lengths[used])
+        weights[used] = exact_weights(triangle, (point @ orthogonal)[None])[0] / lengths[used]
     return weights
 
 
@@ -129,9 +119,9 @@ def remaining_weights(matrix: Products, columns: Indices, column_weights: Floats
         if _well_conditioned(gram):
             solved = _exact_by_gram(gram, _remainder_dot(matrix, columns, column_weights, unit))
         else:
-            orthogonal, triangle = _reduced(unit)
+            orthogonal, triangle = reduced(unit)
             targets = _remainder_dot(matrix, columns, column_weights, orthogonal)
-            solved = _exact(triangle, targets, _GUESSING_SWEEPS)
+            solved = exact_weights(triangle, targets, GUESSING_SWEEPS)
         weights[:, used] = np.ldexp(solved / lengths[used], matrix.exponent - exponents[used])
     return weights
 

@@ -15,6 +15,9 @@ from numpy.typing import NDArray
 _SMALL_RESIDUAL = 1e-3
 """The violation is measured against the residual, or against this part of the matrix where that is larger."""
 
+CANCELLED = 1e-8
+"""Squared relative errors below this are computed from the residual itself: Gram products have lost their digits."""
+
 
 def violation(X: NDArray[np.float64], gradient: NDArray[np.float64]) -> float:
     """The numerator above: P - max(0, P - g) is min(P, g)."""
