@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from gsnmf.nmf.hals import hals
 from gsnmf.nmf.low_rank import truncated_svd
 from gsnmf.results import Factorization
-from gsnmf.validation import Matrix
+from gsnmf.validation import Matrix, is_dask
 
 DEFAULT_OPERATIONS = 4e10
 """About ten seconds on a laptop, for each of the two."""
@@ -36,11 +36,12 @@ class Comparison:
     Attributes
     ----------
     svd_quality : float or None
-        The largest quality that any approximation of this rank can have; None if it was too much work.
+        The largest quality that any approximation of this rank can have; None if it was too much work, or the matrix
+        is a Dask array.
     svd_path : array
         ``svd_path[k]`` is that bound for rank k; empty if it was too much work.
     nmf_quality : float or None
-        Of NMF by one random start; None if it was too much work.
+        Of NMF by one random start; None likewise.
     nmf_note : str
         What to know about the latter.
     """
@@ -63,6 +64,8 @@ def compare(result: Factorization, *, max_operations: float = DEFAULT_OPERATIONS
     array([0.   , 0.684])
     """
     rank = result.selection.n_selected
+    if is_dask(result.matrix):
+        return Comparison(None, np.empty(0), None)
     if rank == 0:
         return Comparison(result.quality, np.array([result.quality]), result.quality)
     path = _svd_path(result.matrix, rank, max_operations)

@@ -278,12 +278,11 @@ class DaskProducts(Products):
         width: int,
         dtype: Any = np.float64,
         *,
-        vectors: da.Array | None = None,
+        vectors: tuple[Any, ...] = (),
     ) -> tuple[da.Array, da.Array]:
         """Lazily, what a function of a chunk gives for its outer axis, and the sum of what it gives for the inner."""
-        operands = () if vectors is None else (vectors, f"{self._inner}k")
         pairs = da.blockwise(
-            function, "ij", self.passes.held, "ij", *operands, align_arrays=False, dtype=object,
+            function, "ij", self.passes.held, "ij", *vectors, align_arrays=False, dtype=object,
             meta=np.empty((0, 0), dtype=object),
         )  # fmt: skip
         outer = da.blockwise(
@@ -296,13 +295,15 @@ class DaskProducts(Products):
         )  # fmt: skip
         return outer, inner.sum(axis=1 if self._across else 0, split_every=SPLIT)
 
-    def there_and_back(self, block: Floats) -> tuple[da.Array, da.Array]:
-        """Lazily, M times a block of columns, and M'M times it."""
-        if self.passes.array.numblocks[0 if self._across else 1] > 1:
-            product = self.lazy_dot(block)
-            return product, self.T.lazy_product(product)
-        vectors = self._spread(block, self._inner)
-        return self._pairs(partial(_product_and_back, across=self._across), block.shape[1], vectors=vectors)
+    def there_and_back(self, vector: Floats, basis: da.Array, coefficients: Floats) -> tuple[da.Array, da.Array]:
+        """Lazily, x = M y - U c, one column in the chunks of rows, and M'x, for a vector y and a basis U in them."""
+        work = partial(_there_and_back, coefficients=coefficients)
+        y = self._spread(vector[:, None], "j")
+        if self.passes.array.numblocks[1] == 1:
+            return self._pairs(work, 1, vectors=(y, "jk", basis, "il"))
+        product = self.lazy_product(y)
+        x = by_rows(partial(_less, coefficients=coefficients), product, basis, width=1)
+        return x, self.T.lazy_product(x)
 
     def lazy_columns(self, indices: Indices) -> tuple[da.Array, Indices, float]:
         """Lazy dense columns in increasing order, how to restore their order, and which part of the data they read."""
@@ -396,10 +397,13 @@ def _extracted_with_product(block: Matrix, *, indices: Indices, across: bool) ->
     return chosen, _product(block, chosen, across=not across)
 
 
-def _product_and_back(block: Matrix, vectors: Any, *, across: bool) -> tuple[Floats, NDArray[np.float64]]:
-    product = _product(block, only(vectors), across=across)
-    product = product[0] if across else product[:, 0]
-    return product, _product(block, product, across=not across)
+def _there_and_back(block: Matrix, vector: Any, basis: Any, *, coefficients: Floats) -> tuple[Floats, Floats]:
+    x = _less(_product(block, only(vector), across=False)[:, 0], only(basis), coefficients=coefficients)
+    return x, _product(block, x, across=True)
+
+
+def _less(block: Floats, basis: Floats, *, coefficients: Floats) -> Floats:
+    return np.asarray(block - (basis @ coefficients)[:, None])
 
 
 def _residual_norms(block: Matrix, indices: Indices, W: Floats, H: Floats, *, across: bool) -> NDArray[np.float64]:

@@ -95,7 +95,13 @@ class Explanation:
 
     @cached_property
     def W(self) -> _Array:
-        """[M[:, columns], P2] in that unit."""
+        """[M[:, columns], P2] in that unit; of a Dask array, too, it is in memory here."""
+        m, r = self.products.shape[0], self.result.selection.n_selected
+        if self.products.out_of_core and 8 * m * r > _MOST_BYTES:
+            raise ValueError(
+                f"to look at every row of a Dask array, W must have at most {_MOST_BYTES // 8} entries; got {m} x {r}. "
+                "Factorize some of the rows, matrix[:k], with the same columns and rows by gsnmf.fit_weights."
+            )
         return np.hstack([self.products.columns(self.result.columns), self.result.row_weights]).astype(np.float64)
 
     @cached_property
@@ -106,13 +112,14 @@ class Explanation:
     @cached_property
     def shares(self) -> _Array:
         """Part of each factor in the sum of all entries of the reconstruction."""
-        masses = self.W.sum(axis=0) * self.H.sum(axis=1)
+        masses = self._heights * self.H.sum(axis=1)
         return np.asarray(masses / masses.sum() if masses.sum() > 0 else masses)
 
     def factors(self, n_strongest: int = 8) -> tuple[Factor, ...]:
         """Every chosen column, then every chosen row, each with the columns and rows in which it is strongest."""
         count = check_count(n_strongest, "n_strongest")
-        result, H, W = self.result, self.result.H, self.result.W
+        result, H = self.result, self.result.H
+        self._heights, rows_of = strongest_rows(result.W, count + 1)
         chosen: list[tuple[Literal["column", "row"], int]] = [("column", int(j)) for j in result.columns]
         chosen += [("row", int(i)) for i in result.rows]
         factors = []

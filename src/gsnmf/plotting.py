@@ -179,7 +179,7 @@ def plot_reconstructions(
     data = _images_of(result, image_shape)
     by_rows = data.pixels == "columns"
     chosen = check_indices(images, result.matrix.shape[0 if by_rows else 1], "images")
-    models = result.reconstruct(rows=chosen) if by_rows else result.reconstruct(columns=chosen).T
+    models = np.asarray(result.reconstruct(rows=chosen) if by_rows else result.reconstruct(columns=chosen).T)
     return _draw_strip(_axes(ax), [_image_row(result, data, chosen), models], data)
 
 

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from gsnmf.kernels import _append, _project, _slope, _solve, _subtract
 from gsnmf.products import BLOCK_BYTES, Products
-from gsnmf.selection.implicit_residual import ROUNDING, TIE, orthogonalised
+from gsnmf.selection.implicit_residual import orthogonalised
+from gsnmf.selection.residual_norms import ROUNDING, TIE
 from gsnmf.validation import Floats, Indices
 
 _Array = NDArray[np.float64]

@@ -16,25 +16,31 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
 
-from gsnmf.products import Products
-from gsnmf.selection.implicit_residual import CANCELLED, ResidualNorms, ResidualSide
-from gsnmf.validation import Floats, Indices
+from gsnmf.dask_products import DaskProducts
+from gsnmf.selection.implicit_residual import ResidualNorms, ResidualSide
+from gsnmf.validation import Indices
 
 _MOST_AHEAD = 16
 """Rows of M'M from one pass, at most."""
 
 _AHEAD_BYTES = 1 << 28
 
+_CANCELLED = 1e-6
+"""Below this part of its squared column, a squared residual is too small for rows of M'M."""
+
+_SLACK = 10.0
+"""How much larger than those of products are the errors of norms from rows of M'M, at most."""
+
 
 class GramSide(ResidualNorms):
     """The columns of an m x n matrix, their residual norms, and the images g_k of those chosen."""
 
     state = ("image", "chosen")
+    matrix: DaskProducts
 
-    def __init__(self, matrix: Products, capacity: int) -> None:
-        super().__init__(matrix, capacity)
+    def __init__(self, matrix: DaskProducts, capacity: int) -> None:
+        super().__init__(matrix, capacity, _SLACK)
         self._chosen = np.empty(self.capacity, dtype=np.intp)
         self._image = np.empty((matrix.shape[1], self.capacity), order="F")
         self._rows: dict[int, NDArray[np.float64]] = {}
@@ -52,14 +58,15 @@ class GramSide(ResidualNorms):
 
     def choose(self, index: int, other: ResidualSide | None = None) -> None:
         """Project on the orthogonal complement of the residual column ``index``."""
-        if self.norms[index] < CANCELLED * self._initial[index] ** 2:
-            image = self.matrix.T.dot(self._basis(np.append(self.chosen, index))[:, -1])
+        if self.norms[index] < _CANCELLED * self._norms.initial[index] ** 2:
+            basis, _ = self.matrix.orthonormal_columns(np.append(self.chosen, index))
+            image = self.matrix.T.dot(basis[:, -1])
         else:
             image = self._gram_row(index) - self.image @ self.image[index]
             image /= np.sqrt(image[index])
         self._image[:, self.size] = image
         self._chosen[self.size] = index
-        self.reduce(np.square(image))
+        self._norms.reduce(np.square(image))
         self.norms[index] = 0.0
         self.size += 1
 
@@ -77,15 +84,8 @@ class GramSide(ResidualNorms):
         self._rows = dict(zip(indices.tolist(), self.matrix.gram_rows(indices), strict=True))
         return self._rows.pop(index)
 
-    def _basis(self, columns: Indices) -> Floats:
-        """Orthonormal vectors of the residuals of these columns, each after those before it."""
-        block = self.matrix.columns(columns).astype(np.float64)
-        factors = linalg.qr(block / np.sqrt(self.matrix.squared_column_norms[columns]), mode="economic")
-        return np.asarray(factors[0] * np.where(np.diag(factors[1]) < 0, -1.0, 1.0))
-
     def _recompute(self, indices: Indices, other: ResidualSide | None) -> None:
-        basis = self._basis(self.chosen)
+        basis, _ = self.matrix.orthonormal_columns(self.chosen)
         self._image[:, : self.size] = self.matrix.T.dot(basis)
-        self._set_norms(
-            indices, self.matrix.residual_norms(indices, basis, self.image[indices].T), self._initial[indices]
-        )
+        squared = self.matrix.residual_norms(indices, basis, self.image[indices].T)
+        self._norms.set(indices, squared, self._zero * self._norms.initial[indices])

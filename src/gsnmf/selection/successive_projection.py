@@ -8,7 +8,8 @@ and projects the columns (rows) of the residual R on the orthogonal complement o
 which only one axis may be chosen, SPA* runs SPA once on each axis.
 
 The residual is never formed (`gsnmf.selection.implicit_residual`): a step is two products with M, one for SPA, and the
-whole costs O(nnz(M) r + (m + n) r^2) with O((m + n) r) memory.
+whole costs O(nnz(M) r + (m + n) r^2) with O((m + n) r) memory. Of a Dask array, what is as long as it has rows stays
+with its chunks (`gsnmf.selection.chunked_projection`), or is not needed at all (`gsnmf.selection.gram_projection`).
 
 References
 ----------
@@ -22,15 +23,15 @@ doi:10.1109/TPAMI.2013.226.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from gsnmf.checkpoint import Checkpoint, State
 from gsnmf.products import Products
 from gsnmf.results import Selection, StopReason
-from gsnmf.selection.gram_projection import GramSide
-from gsnmf.selection.implicit_residual import ResidualSide, tie_factor
+from gsnmf.selection.implicit_residual import ResidualSide
+from gsnmf.selection.residual_norms import tie_factor
 
 
 def successive_projection(
@@ -41,12 +42,14 @@ def successive_projection(
     Recovers the columns K of any matrix M = M[:, K] H with M[:, K] of full rank, H nonnegative with the identity
     among its columns, and column sums of H at most one.
     """
-    kind = GramSide if matrix.out_of_core else ResidualSide
-    side = kind(matrix if axis == "columns" else matrix.T, rank)
+    side = _side(matrix, rank, axis)
     chosen: list[int] = []
     if checkpoint is not None and (stored := checkpoint.load()) is not None:
-        chosen = stored.pop("picks").tolist()
+        picks = stored.pop("picks")
+        chosen = picks.tolist()
         side.restore(stored)
+        if hasattr(side, "rebuild"):
+            side.rebuild(picks, None)
     while len(chosen) < rank and (best := side.farthest(None)) is not None:
         side.choose(best, None)
         chosen.append(best)
@@ -75,7 +78,7 @@ def generalized_successive_projection(
     columns have equal sums and whose rows have equal sums; see `gsnmf.scaling.scale`.
     """
     m, n = matrix.shape
-    columns, rows = ResidualSide(matrix, rank), ResidualSide(matrix.T, rank)
+    columns, rows = _both_sides(matrix, rank)
     sides = {"c": columns, "r": rows}
     picks: list[tuple[str, int]] = []
     if checkpoint is not None and (stored := checkpoint.load()) is not None:
@@ -85,7 +88,7 @@ def generalized_successive_projection(
         p, q = columns.farthest(rows), rows.farthest(columns)
         if p is None or q is None:  # the residual is zero on both sides at once, up to rounding
             break
-        if n * columns.norms[p] >= tie * m * rows.norms[q]:
+        if n * columns.norm(p) >= tie * m * rows.norm(q):
             columns.choose(p, rows)
             picks.append(("c", p))
         else:
@@ -98,17 +101,50 @@ def generalized_successive_projection(
     return Selection(chosen["c"], chosen["r"], order, "gspa", _stop_reason(len(order), rank))
 
 
-def _stored(sides: dict[str, ResidualSide], picks: list[tuple[str, int]]) -> State:
+_IN_DRIVER = 1 << 30
+"""Bytes of vectors as long as a Dask array has rows that may be in memory, if that saves passes."""
+
+
+def _side(matrix: Products, rank: int, axis: Literal["columns", "rows"]) -> Any:
+    if not matrix.out_of_core:
+        return ResidualSide(matrix if axis == "columns" else matrix.T, rank)
+    from gsnmf.dask_products import DaskProducts
+    from gsnmf.selection.chunked_projection import ChunkedRows
+    from gsnmf.selection.gram_projection import GramSide
+
+    assert isinstance(matrix, DaskProducts)
+    if axis == "columns":
+        return GramSide(matrix, rank)
+    in_driver = 8 * matrix.shape[0] * (rank + 4)
+    return GramSide(matrix.T, rank) if in_driver <= _IN_DRIVER else ChunkedRows(matrix, rank)
+
+
+def _both_sides(matrix: Products, rank: int) -> tuple[Any, Any]:
+    if not matrix.out_of_core:
+        return ResidualSide(matrix, rank), ResidualSide(matrix.T, rank)
+    from gsnmf.dask_products import DaskProducts
+    from gsnmf.selection.chunked_projection import ChunkedColumns, ChunkedRows
+
+    assert isinstance(matrix, DaskProducts)
+    return ChunkedColumns(matrix, rank), ChunkedRows(matrix, rank)
+
+
+def _stored(sides: dict[str, Any], picks: list[tuple[str, int]]) -> State:
     state: State = {"order": np.array([letter for letter, _ in picks]), "picks": np.array([i for _, i in picks])}
     for letter, side in sides.items():
         state.update({f"{letter}.{name}": array for name, array in side.stored().items()})
     return state
 
 
-def _restore(sides: dict[str, ResidualSide], stored: State) -> list[tuple[str, int]]:
+def _restore(sides: dict[str, Any], stored: State) -> list[tuple[str, int]]:
     for letter, side in sides.items():
         side.restore({name[2:]: array for name, array in stored.items() if name.startswith(f"{letter}.")})
-    return list(zip(stored["order"].tolist(), stored["picks"].tolist(), strict=True))
+    order, indices = stored["order"], stored["picks"]
+    if hasattr(sides["r"], "rebuild"):
+        is_column = order == "c"
+        sides["c"].rebuild(indices[is_column], np.cumsum(~is_column)[is_column], sides["r"])
+        sides["r"].rebuild(indices[~is_column], sides["c"])
+    return list(zip(order.tolist(), indices.tolist(), strict=True))
 
 
 def _stop_reason(n_chosen: int, rank: int) -> StopReason:

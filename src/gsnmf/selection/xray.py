@@ -40,7 +40,7 @@ from gsnmf.kernels import nonnegative_least_squares
 from gsnmf.products import BLOCK_BYTES, Products
 from gsnmf.results import Selection, StopReason
 from gsnmf.selection.cone_projection import ReducedColumns, first_of_largest
-from gsnmf.selection.implicit_residual import TIE
+from gsnmf.selection.residual_norms import TIE
 from gsnmf.threads import single_threaded_blas
 from gsnmf.validation import Floats, Indices
 
