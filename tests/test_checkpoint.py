@@ -1,5 +1,8 @@
 """An interrupted selection goes on from its checkpoint to the same end."""
 
+from importlib import import_module
+from importlib.util import find_spec
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -29,18 +32,31 @@ def matrix_of(form, seed=0):
     return sp.csr_array(matrix) if form == "sparse" else matrix
 
 
+def before_every_search(monkeypatch, work):
+    """Do something before any side looks for its farthest column or row."""
+    kinds = [ResidualNorms]
+    if find_spec("dask"):
+        kinds.append(import_module("gsnmf.selection.chunked_projection").ChunkedRows)
+    for kind in kinds:
+
+        def farthest(self, other, original=kind.farthest):
+            work()
+            return original(self, other)
+
+        monkeypatch.setattr(kind, "farthest", farthest)
+
+
 def interrupt(monkeypatch, after):
     """Let the step that many steps from now fail."""
-    farthest, left = ResidualNorms.farthest, after
+    left = after
 
-    def counted(self, other):
+    def fail():
         nonlocal left
         if left == 0:
             raise KeyboardInterrupt
         left -= 1
-        return farthest(self, other)
 
-    monkeypatch.setattr(ResidualNorms, "farthest", counted)
+    before_every_search(monkeypatch, fail)
 
 
 def same(a, b):
@@ -59,8 +75,7 @@ def test_goes_on_to_the_same_end(method, form, path, monkeypatch):
     assert [file.name for file in path.parent.iterdir()] == [path.name]
     with monkeypatch.context() as patch:
         steps = []
-        farthest = ResidualNorms.farthest
-        patch.setattr(ResidualNorms, "farthest", lambda self, other: steps.append(1) or farthest(self, other))
+        before_every_search(patch, lambda: steps.append(1))
         assert same(gsnmf.select(matrix, 12, method=method, checkpoint=path), expected)
         assert len(steps) == (10 if method == "gspa" else 5)  # seven were done
 

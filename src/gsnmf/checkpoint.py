@@ -1,8 +1,8 @@
 """Checkpoints of a long selection: a file from which the same selection goes on after an interruption.
 
-The file is a NumPy ``.npz`` without pickled objects. It holds all that the method remembers, O((m + n) r) numbers, and
-is replaced as a whole, so that an interruption at any moment leaves the one before. Writing takes at most about a
-twentieth of the time.
+The file is a NumPy ``.npz`` without pickled objects. It holds all that the method remembers in memory, and is replaced
+as a whole, so that an interruption at any moment leaves the one before. Writing takes at most about a twentieth of the
+time. What GSPA keeps with the chunks of a Dask array, as long as that has rows, is computed again, in three passes.
 """
 
 from __future__ import annotations
@@ -105,6 +105,12 @@ _WORDS = {"norms": "matrix: its norms are different"}
 def _sketch(matrix: Products) -> NDArray[np.float64]:
     """A few sums of squared norms of columns and rows with random weights, which tell matrices apart."""
     rng = np.random.default_rng(0)
+    if matrix.out_of_core:
+        from gsnmf.dask_products import DaskProducts
+
+        assert isinstance(matrix, DaskProducts)
+        norms = matrix.squared_column_norms
+        return np.concatenate([rng.random((3, norms.size)) @ norms, matrix.row_sketch()])
     sides = (matrix.squared_column_norms, matrix.T.squared_column_norms)
     return np.concatenate([rng.random((3, norms.size)) @ norms for norms in sides])
 

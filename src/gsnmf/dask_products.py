@@ -41,6 +41,16 @@ def lazy_columns(matrix: da.Array, indices: Indices) -> da.Array:
     return lazy.map_blocks(_reordered, order, dtype=dtype, meta=np.empty((0, 0), dtype=dtype))
 
 
+def in_chunks_of_rows(array: da.Array, function: Callable[[Floats], Any]) -> list[tuple[int, Any]]:
+    """What a function gives for each chunk of rows, which should be little, with the number of its first row.
+
+    The array has all its columns in one chunk.
+    """
+    starts = np.cumsum((0, *array.chunks[0]))
+    found = dask.compute(*[dask.delayed(function)(chunk) for chunk in array.to_delayed()[:, 0]])
+    return [(int(start), part) for start, part in zip(starts, found, strict=False)]
+
+
 def left_factor(matrix: da.Array, columns: Indices, row_weights: Any) -> Floats:
     """[M[:, columns], P2] as a Dask array in the chunks of the rows of the matrix, for lazy or other weights."""
     weights = row_weights if is_dask(row_weights) else da.from_array(row_weights, chunks=(matrix.chunks[0], -1))
@@ -295,6 +305,13 @@ class DaskProducts(Products):
         )  # fmt: skip
         return outer, inner.sum(axis=1 if self._across else 0, split_every=SPLIT)
 
+    def row_sketch(self) -> NDArray[np.float64]:
+        """Three sums of the squared norms of the rows, with weights by which rows can be told apart."""
+        m = self.passes.array.shape[0]
+        angles = da.arange(m, chunks=(self.passes.array.chunks[0],), dtype=np.float64)[:, None] * np.arange(1.0, 4.0)
+        lazy = (self.passes.row_totals[:, :1] * (2.0 + da.cos(angles))).sum(axis=0, split_every=SPLIT)
+        return np.asarray(self.passes.compute(lazy, part=0.0)[0])
+
     def there_and_back(self, vector: Floats, basis: da.Array, coefficients: Floats) -> tuple[da.Array, da.Array]:
         """Lazily, x = M y - U c, one column in the chunks of rows, and M'x, for a vector y and a basis U in them."""
         work = partial(_there_and_back, coefficients=coefficients)
@@ -328,6 +345,23 @@ def _chunk_triangle(block: Any) -> NDArray[np.float64]:
 
 def _chunk_basis(block: NDArray[np.float64], factor: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(orthonormal(block)[0] @ factor)
+
+
+def lazy_squared_residual(matrix: DaskProducts, W: da.Array, H: Floats) -> float:
+    """||M - W H||_F^2, in the unit of the products, for a Dask array W in the unit of the matrix."""
+    left = W.rechunk((matrix.passes.array.chunks[0], -1))
+    shift = np.zeros(H.shape[0], dtype=np.intp)
+    if matrix.exponent:  # columns of W of size one: their squares are safe
+        shift = np.frexp(abs(left).max(axis=0).compute())[1]
+        left = left.map_blocks(_shifted, shift, dtype=np.float64, meta=NO_META)
+    squared = matrix.squared_residual(left, np.ldexp(H, (shift - matrix.exponent)[:, None]))
+    if not np.isfinite(squared):
+        raise ValueError("W must be finite; got NaN or infinity.")
+    return squared
+
+
+def _shifted(block: Floats, shift: Indices) -> Floats:
+    return np.ldexp(block, -shift)
 
 
 def _located(indices: Indices, sizes: tuple[int, ...]) -> tuple[Indices, list[Indices], Indices]:

@@ -22,7 +22,7 @@ from gsnmf.results import Factorization
 from gsnmf.selection.automatic import Effort
 from gsnmf.selection.ranks import rank_path
 from gsnmf.tables import Table
-from gsnmf.topics import describe_factors
+from gsnmf.topics import describe_factors, strongest_rows
 from gsnmf.validation import Floats, Indices, Matrix, check_count, check_matrix, check_positive, is_dask
 from gsnmf.weights import DEFAULT_MAX_ITERATIONS, DEFAULT_TOLERANCE, remaining_weights
 
@@ -228,7 +228,7 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         matrix = self._checked(X)
-        return quality(matrix, np.asarray(self._coefficients(matrix)), self.components_)
+        return quality(matrix, self._coefficients(matrix), self.components_)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[np.object_]:
         """Names of the components: ``"anchor:"`` and a feature's name, or ``"sample:"`` and a sample's number.
@@ -267,14 +267,10 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             A row a component, shown as text or HTML; ``.to_frame()`` makes a DataFrame of it.
         """
         features, samples = self._names(feature_names, sample_names)
+        chosen = self._chosen(features, samples)
+        W, shown = self._training_coefficients(samples, check_count(n_samples, "n_samples"))
         factors = describe_factors(
-            self._training_coefficients(),
-            self.components_,
-            self._chosen(features, samples),
-            features,
-            samples,
-            n_columns=check_count(n_words, "n_words"),
-            n_rows=check_count(n_samples, "n_samples"),
+            W, self.components_, chosen, features, shown, n_columns=check_count(n_words, "n_words"), n_rows=n_samples
         )
         rows = tuple((factor.kind, factor.name, factor.columns, factor.rows) for factor in factors)
         return Table(("kind", "name", "features", "samples"), rows, f"quality {self.quality_:.1%}")
@@ -387,15 +383,26 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _coefficients(self, matrix: Matrix) -> Floats:
         """W of samples, in their precision; lazy if they are."""
-        work = partial(coefficients, features=self.feature_indices_, components=self.components_)
+        work = partial(coefficients, features=self.feature_indices_)
         if is_dask(matrix):
             from gsnmf.dask_products import map_rows
 
-            return cast("Floats", map_rows(matrix, work, self.n_components_))
-        return work(matrix)
+            return cast("Floats", map_rows(matrix, work, self.n_components_, shared=(self.components_,)))
+        return work(matrix, self.components_)
 
-    def _training_coefficients(self) -> Floats:
-        return np.hstack([dense_columns(self.result_.matrix, self.feature_indices_), np.asarray(self.sample_weights_)])
+    def _training_coefficients(self, names: Sequence[object], n_samples: int) -> tuple[Floats, Sequence[object]]:
+        """W of the training samples, and their names; of a Dask array only of those that are strongest somewhere."""
+        matrix = self.result_.matrix
+        if not is_dask(matrix):
+            return np.hstack([dense_columns(matrix, self.feature_indices_), self.sample_weights_]), names
+        from gsnmf.dask_products import left_factor
+
+        found = strongest_rows(left_factor(matrix, self.feature_indices_, self.sample_weights_), n_samples + 1)
+        shown = np.unique(np.concatenate([positions for positions, _ in found]))
+        W = np.zeros((shown.size, self.n_components_), dtype=self.components_.dtype)
+        for k, (positions, values) in enumerate(found):
+            W[np.searchsorted(shown, positions), k] = values
+        return W, [names[i] for i in shown]
 
     def _one_sample(self, sample: Any) -> Matrix:
         """One row: a training sample by its number, or the sample given."""
@@ -425,18 +432,18 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _names(
         self, feature_names: ArrayLike | None, sample_names: Sequence[object] | None
-    ) -> tuple[list[str], list[str]]:
+    ) -> tuple[list[str], Sequence[object]]:
         features = [str(name) for name in self._feature_names(feature_names)]
         n_samples = self.result_.matrix.shape[0]
-        samples = [str(name) for name in (range(n_samples) if sample_names is None else sample_names)]
+        samples = range(n_samples) if sample_names is None else list(sample_names)
         if len(samples) != n_samples:
             raise ValueError(f"sample_names must have {n_samples} entries; got {len(samples)}.")
         return features, samples
 
-    def _chosen(self, features: list[str], samples: list[str]) -> list[tuple[str, str]]:
+    def _chosen(self, features: list[str], samples: Sequence[object]) -> list[tuple[str, str]]:
         """Kind and name of each component."""
         anchors = [("anchor", features[j]) for j in self.feature_indices_]
-        return anchors + [("sample", samples[i]) for i in self.sample_indices_]
+        return anchors + [("sample", str(samples[i])) for i in self.sample_indices_]
 
 
 def _norm(matrix: Matrix) -> float:
@@ -444,7 +451,7 @@ def _norm(matrix: Matrix) -> float:
     return float(np.ldexp(np.sqrt(held.squared_norm), held.exponent))
 
 
-def coefficients(matrix: Matrix, features: Indices, components: Floats) -> Floats:
+def coefficients(matrix: Matrix, components: Floats, features: Indices) -> Floats:
     """W of samples that are in memory, for fitted components of which those of ``features`` come first."""
     r1 = features.size
     weights = remaining_weights(products(matrix), features, components[:r1], components[r1:])

@@ -18,10 +18,13 @@ from gsnmf.results import Factorization
 from gsnmf.selection.candidates import Candidates
 from gsnmf.selection.pursuit import pursuit_path
 from gsnmf.selection.ranks import RankPath
-from gsnmf.topics import strongest
+from gsnmf.topics import strongest, strongest_rows
 from gsnmf.validation import Floats, Indices, check_count
 
 _Array = NDArray[np.float64]
+
+_MOST_BYTES = 1 << 30
+"""Of the left factor of a Dask array, to be held in memory."""
 
 
 @dataclass(frozen=True)
@@ -112,22 +115,25 @@ class Explanation:
     @cached_property
     def shares(self) -> _Array:
         """Part of each factor in the sum of all entries of the reconstruction."""
-        masses = self._heights * self.H.sum(axis=1)
+        of_weights = np.asarray(self.result.row_weights.sum(axis=0, dtype=np.float64))
+        heights = np.concatenate([self.products.column_sums[self.result.columns], of_weights])
+        masses = heights * self.H.sum(axis=1)
         return np.asarray(masses / masses.sum() if masses.sum() > 0 else masses)
 
     def factors(self, n_strongest: int = 8) -> tuple[Factor, ...]:
         """Every chosen column, then every chosen row, each with the columns and rows in which it is strongest."""
         count = check_count(n_strongest, "n_strongest")
         result, H = self.result, self.result.H
-        self._heights, rows_of = strongest_rows(result.W, count + 1)
+        members = strongest_rows(result.W, count + 1)
         chosen: list[tuple[Literal["column", "row"], int]] = [("column", int(j)) for j in result.columns]
         chosen += [("row", int(i)) for i in result.rows]
         factors = []
         for k, (axis, index) in enumerate(chosen):
             columns = _strongest(H[k], count, index if axis == "column" else None)
-            rows = _strongest(W[:, k], count, index if axis == "row" else None)
+            rows, strengths = members[k]
+            others = (rows != index if axis == "row" else rows >= 0).nonzero()[0][:count]
             share = float(self.shares[k])
-            factors.append(Factor(axis, index, share, columns, H[k, columns], rows, W[rows, k]))
+            factors.append(Factor(axis, index, share, columns, H[k, columns], rows[others], strengths[others]))
         return tuple(factors)
 
     def residuals(self, axis: Literal["rows", "columns"]) -> Residuals:

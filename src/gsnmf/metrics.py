@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,7 +12,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
 from gsnmf.products import dense, products
-from gsnmf.validation import Floats, Indices, Sparse, check_matrix
+from gsnmf.validation import Floats, Indices, Sparse, check_matrix, is_dask
 
 Factor: TypeAlias = Floats | Sparse
 
@@ -56,10 +56,10 @@ def relative_error(matrix: Any, W: ArrayLike | Factor, H: ArrayLike | Factor) ->
 
     Parameters
     ----------
-    matrix : array-like or sparse array, shape (m, n)
+    matrix : array-like, sparse or Dask array, shape (m, n)
         Nonnegative.
     W : array-like or sparse array, shape (m, r)
-        Of any sign.
+        Of any sign. For a Dask array it may be one, too, and is then read chunk by chunk.
     H : array-like or sparse array, shape (r, n)
         Of any sign.
 
@@ -80,7 +80,8 @@ def relative_error(matrix: Any, W: ArrayLike | Factor, H: ArrayLike | Factor) ->
     0.8
     """
     checked = check_matrix(matrix, lazy=True)
-    left, right = _check_factor(W, "W"), _check_factor(H, "H")
+    lazy = is_dask(checked) and is_dask(W)
+    left, right = cast("Factor", W) if lazy else _check_factor(W, "W"), _check_factor(H, "H")
     expected = (checked.shape[0], right.shape[0]), (left.shape[1], checked.shape[1])
     if (left.shape, right.shape) != expected:
         raise ValueError(
@@ -88,12 +89,23 @@ def relative_error(matrix: Any, W: ArrayLike | Factor, H: ArrayLike | Factor) ->
             f"got {left.shape} and {right.shape}."
         )
     held = products(checked)
-    left, right = dense(left), dense(right)
+    right = dense(right)
+    if lazy:
+        from gsnmf.dask_products import DaskProducts, lazy_squared_residual
+
+        assert isinstance(held, DaskProducts)
+        squared_error = lazy_squared_residual(held, left, right)
+        return _relative(squared_error, held.squared_norm)
+    left = dense(left)
     shift = np.frexp(np.abs(left).max(axis=0, initial=0.0))[1]  # columns of W of size one: their squares are safe
     squared_error = held.squared_residual(np.ldexp(left, -shift), np.ldexp(right, (shift - held.exponent)[:, None]))
-    if held.squared_norm == 0.0:
+    return _relative(squared_error, held.squared_norm)
+
+
+def _relative(squared_error: float, squared_norm: float) -> float:
+    if squared_norm == 0.0:
         return 0.0 if squared_error == 0.0 else math.inf
-    return math.sqrt(squared_error / held.squared_norm)
+    return math.sqrt(squared_error / squared_norm)
 
 
 def quality(matrix: Any, W: ArrayLike | Factor, H: ArrayLike | Factor) -> float:

@@ -5,7 +5,7 @@ A result is an ``.npz`` archive of plain arrays and loads without pickle:
 | array | |
 |---|---|
 | ``columns``, ``rows`` | chosen indices, from 0, in the order of choice |
-| ``column_weights``, ``row_weights`` | P1, r1 x n, and P2, m x r2 |
+| ``column_weights``, ``row_weights`` | P1, r1 x n, and P2, m x r2, which is left out for a Dask array |
 | ``record`` | JSON: how the result was found, how good it is, and what else its maker wanted to keep |
 """
 
@@ -20,9 +20,10 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from gsnmf.products import products
+from gsnmf.products import dense_columns, products
 from gsnmf.results import Factorization, Selection
-from gsnmf.validation import Matrix, check_matrix
+from gsnmf.validation import Floats, Indices, Matrix, check_matrix, is_dask
+from gsnmf.weights import remaining_weights
 
 _VERSION = 1
 _SAME_NORM = 1e-6
@@ -42,7 +43,8 @@ def save(result: Factorization, path: str | Path, *, provenance: Mapping[str, An
 
     Notes
     -----
-    The matrix is not saved; `load` asks for it again, and knows its shape and norm.
+    The matrix is not saved; `load` asks for it again, and knows its shape and norm. For a Dask array the row weights
+    are not saved either: `load` finds them from the column weights, as a Dask array again.
 
     Examples
     --------
@@ -76,14 +78,15 @@ def write(result: Factorization, stream: BinaryIO, *, provenance: Mapping[str, A
         "stop_reason": selection.stop_reason,
         "provenance": dict(provenance or {}),
     }
-    np.savez_compressed(
-        stream,
-        columns=result.columns,
-        rows=result.rows,
-        column_weights=result.column_weights,
-        row_weights=result.row_weights,
-        record=np.array(json.dumps(record)),
-    )
+    arrays: dict[str, Any] = {
+        "columns": result.columns,
+        "rows": result.rows,
+        "column_weights": result.column_weights,
+        "record": np.array(json.dumps(record)),
+    }
+    if not is_dask(result.row_weights):
+        arrays["row_weights"] = result.row_weights
+    np.savez_compressed(stream, **arrays)
 
 
 def load(path: str | Path, matrix: Any) -> Factorization:
@@ -92,14 +95,15 @@ def load(path: str | Path, matrix: Any) -> Factorization:
     Parameters
     ----------
     path : str or Path
-    matrix : array-like, DataFrame or sparse, shape (m, n)
-        The matrix that was factorized; another one is an error.
+    matrix : array-like, DataFrame, sparse or Dask array, shape (m, n)
+        The matrix that was factorized; another one is an error. It may be in memory now and a Dask array then, and the
+        other way round.
 
     Returns
     -------
     Factorization
     """
-    checked = check_matrix(matrix)
+    checked = check_matrix(matrix, lazy=True)
     arrays, record = _read(path)
     if list(checked.shape) != record["shape"]:
         raise ValueError(
@@ -115,7 +119,7 @@ def load(path: str | Path, matrix: Any) -> Factorization:
         columns=columns,
         rows=rows,
         column_weights=arrays["column_weights"],
-        row_weights=arrays["row_weights"],
+        row_weights=_row_weights(checked, columns, rows, arrays),
         relative_error=record["relative_error"],
         optimality=record["optimality"],
         n_iterations=record["n_iterations"],
@@ -123,6 +127,20 @@ def load(path: str | Path, matrix: Any) -> Factorization:
         selection=Selection(columns, rows, record["order"], record["method"], record["stop_reason"]),
         matrix=checked,
     )
+
+
+def _row_weights(matrix: Matrix, columns: Indices, rows: Indices, arrays: dict[str, Any]) -> Floats:
+    """The row weights in the file, or, where there are none or they must be lazy, those of the column weights."""
+    if not is_dask(matrix) and "row_weights" in arrays:
+        saved: Floats = arrays["row_weights"]
+        return saved
+    basis = dense_columns(matrix, rows, across=True).T
+    if is_dask(matrix):
+        from gsnmf.weights.chunked import lazy_row_weights
+
+        return lazy_row_weights(matrix, columns, arrays["column_weights"], basis)
+    weights = remaining_weights(products(matrix), columns, arrays["column_weights"], basis)
+    return weights.astype(matrix.dtype, copy=False)
 
 
 def load_provenance(path: str | Path) -> dict[str, Any]:

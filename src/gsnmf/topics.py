@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from gsnmf.validation import Floats, Indices
+from gsnmf.validation import Floats, Indices, is_dask
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,8 @@ def describe_factors(
     W: Floats,
     H: Floats,
     chosen: Sequence[tuple[str, str]],
-    column_names: Sequence[str],
-    row_names: Sequence[str],
+    column_names: Sequence[object],
+    row_names: Sequence[object],
     *,
     n_columns: int = 4,
     n_rows: int = 4,
@@ -46,7 +47,7 @@ def describe_factors(
         The factorization.
     chosen : sequence of pairs (kind, name)
         What each factor is; its name is left out among the columns and rows in which it is strongest.
-    column_names, row_names : sequences of str
+    column_names, row_names : sequences
         Names of the n columns of H and of the m rows of W.
     n_columns, n_rows : int
         How many of them to give, at most.
@@ -82,6 +83,32 @@ def strongest(values: Floats, count: int | None = None) -> Indices:
     return positive[np.argsort(-values[positive], kind="stable")][:count]
 
 
-def _strongest(values: Floats, names: Sequence[str], itself: str, count: int) -> tuple[str, ...]:
+def strongest_rows(W: Floats, count: int) -> list[tuple[Indices, Floats]]:
+    """Positions and values of the largest positive entries of each column; of a Dask array, too, they are in memory.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> strongest_rows(np.array([[0.0, 2.0], [5.0, 3.0]]), 1)
+    [(array([1]), array([5.])), (array([1]), array([3.]))]
+    """
+    if is_dask(W):
+        from gsnmf.dask_products import in_chunks_of_rows
+
+        found = in_chunks_of_rows(W, partial(strongest_rows, count=count))
+        parts = [
+            (
+                np.concatenate([start + chunk[k][0] for start, chunk in found]),
+                np.concatenate([chunk[k][1] for _, chunk in found]),
+            )
+            for k in range(W.shape[1])
+        ]
+    else:
+        parts = [(np.arange(W.shape[0]), column) for column in W.T]
+    best = [strongest(values, count) for _, values in parts]
+    return [(positions[at], values[at]) for (positions, values), at in zip(parts, best, strict=True)]
+
+
+def _strongest(values: Floats, names: Sequence[object], itself: str, count: int) -> tuple[str, ...]:
     """Names of the largest positive values, without the factor's own."""
-    return tuple([names[i] for i in strongest(values) if names[i] != itself][:count])
+    return tuple([str(names[i]) for i in strongest(values) if str(names[i]) != itself][:count])
