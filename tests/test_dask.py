@@ -1,6 +1,8 @@
 """Dask arrays give what the same matrix gives in memory, whatever their chunks."""
 
 from collections import Counter
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 
 import gsnmf
 from gsnmf.datasets import planted
+from gsnmf.explanation import Explanation
 from gsnmf.metrics import relative_error
 from gsnmf.products import products
 from gsnmf.selection.successive_projection import generalized_successive_projection, successive_projection
@@ -264,6 +267,222 @@ class TestPasses:
         found, expected = gsnmf.select(mapped, 9, method="gspa"), gsnmf.select(matrix, 9, method="gspa")
         np.testing.assert_array_equal(found.columns, expected.columns)
         np.testing.assert_array_equal(found.rows, expected.rows)
+
+
+class TestLongSide:
+    """What is as long as the matrix has rows stays with its chunks."""
+
+    tall = random_matrix((400, 12), 7)
+
+    @pytest.fixture
+    def fetched(self, monkeypatch):
+        """Sizes of what came to the driver."""
+        sizes = []
+        original = gsnmf.dask_passes.Passes.run
+
+        def run(passes, **options):
+            kept, fetched = original(passes, **options)
+            sizes.extend(np.size(array) for array in fetched)
+            return kept, fetched
+
+        monkeypatch.setattr(gsnmf.dask_passes.Passes, "run", run)
+        return sizes
+
+    @pytest.mark.parametrize("form", ["dense", "csr_array"])
+    @pytest.mark.parametrize("method", ["gspa", "spa-columns", "spa-rows"])
+    def test_the_driver_never_sees_it(self, form, method, fetched, monkeypatch):
+        monkeypatch.setattr("gsnmf.selection.successive_projection._IN_DRIVER", 0)
+        expected = gsnmf.factorize(self.tall, 6, method=method)
+        found = gsnmf.factorize(to_dask(self.tall, (50, -1), FORMS[form]), 6, method=method)
+        assert fetched
+        assert max(fetched) < 400
+        assert found.selection.order == expected.selection.order
+        np.testing.assert_array_equal(found.columns, expected.columns)
+        np.testing.assert_array_equal(found.rows, expected.rows)
+        assert found.relative_error == pytest.approx(expected.relative_error, rel=1e-6)
+        assert found.converged
+
+    @pytest.mark.parametrize("chunks", CHUNKS)
+    def test_rows_alone_are_chosen_without_their_products(self, chunks, monkeypatch):
+        matrix = random_matrix((23, 17), 3)
+        expected = gsnmf.select(matrix, 15, method="spa-rows")
+        monkeypatch.setattr("gsnmf.selection.successive_projection._IN_DRIVER", 0)
+        found = gsnmf.select(to_dask(matrix, CHUNKS[chunks]), 15, method="spa-rows")
+        np.testing.assert_array_equal(found.rows, expected.rows)
+
+    def test_residuals_of_rows_far_below_them(self, monkeypatch):
+        monkeypatch.setattr("gsnmf.selection.successive_projection._IN_DRIVER", 0)
+        rng = np.random.default_rng(0)
+        matrix = (rng.random((60, 25)) * np.geomspace(1, 1e-8, 25)) @ rng.random((25, 90))
+        found = gsnmf.select(to_dask(matrix, (20, 30)), 24, method="spa-rows")
+        np.testing.assert_array_equal(found.rows, gsnmf.select(matrix, 24, method="spa-rows").rows)
+
+    @pytest.mark.parametrize("method", ["gspa", "spa-rows"])
+    def test_a_checkpoint_holds_only_what_is_short(self, method, tmp_path, monkeypatch):
+        monkeypatch.setattr("gsnmf.selection.successive_projection._IN_DRIVER", 0)
+        monkeypatch.setattr("gsnmf.checkpoint._SHARE", 0.0)
+        path, array = tmp_path / "selection.npz", to_dask(self.tall, (50, -1))
+        expected = gsnmf.select(self.tall, 9, method=method)
+        saved = gsnmf.checkpoint.Checkpoint.save
+
+        def interrupted(checkpoint, state, *, last=False):
+            saved(checkpoint, state, last=last)
+            if len(state["picks"]) == 5:
+                raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(gsnmf.checkpoint.Checkpoint, "save", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                gsnmf.select(array, 9, method=method, checkpoint=path)
+        with np.load(path) as file:
+            assert max(file[name].size for name in file.files) <= 12 * 9
+        found = gsnmf.select(array, 9, method=method, checkpoint=path)
+        assert found.order == expected.order
+        np.testing.assert_array_equal(found.columns, expected.columns)
+        np.testing.assert_array_equal(found.rows, expected.rows)
+
+    def test_checkpoints_tell_rows_in_another_order_apart(self, tmp_path):
+        path = tmp_path / "selection.npz"
+        gsnmf.select(to_dask(self.tall, (50, -1)), 3, method="gspa", checkpoint=path)
+        with pytest.raises(ValueError, match="another matrix"):
+            gsnmf.select(to_dask(self.tall[::-1], (50, -1)), 3, method="gspa", checkpoint=path)
+
+
+class TestLazyResults:
+    """Row weights of a Dask array are one, and so is all that has as many rows."""
+
+    matrix = random_matrix((60, 24), 9)
+
+    def result(self, form="dense", chunks=(17, 10), method="gspa", rank=6):
+        return gsnmf.factorize(to_dask(self.matrix, chunks, FORMS[form]), rank, method=method)
+
+    @pytest.mark.parametrize("form", FORMS)
+    @pytest.mark.parametrize("method", ["gspa", "spa-columns", "spa-rows"])
+    def test_what_is_lazy(self, form, method):
+        found = self.result(form, method=method)
+        for lazy, width in ((found.row_weights, found.rows.size), (found.W, 6), (found.reconstruct(), 24)):
+            assert isinstance(lazy, da.Array)
+            assert lazy.shape == (60, width)
+            assert lazy.chunks[0] == (17, 17, 17, 9)
+        for short in (found.column_weights, found.H):
+            assert isinstance(short, np.ndarray)
+        error = np.linalg.norm(self.matrix - found.reconstruct().compute()) / np.linalg.norm(self.matrix)
+        assert error == pytest.approx(found.relative_error, rel=1e-9)
+        assert "dask.array" in repr(found)
+        np.testing.assert_array_equal(found.reconstruct(rows=[3, 40]), found.reconstruct().compute()[[3, 40]])
+        np.testing.assert_array_equal(found.W[:, : found.columns.size], self.matrix[:, found.columns])
+
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    def test_their_types(self, dtype):
+        found = gsnmf.factorize(da.from_array(self.matrix.astype(dtype), chunks=20), 5, method="gspa")
+        assert found.row_weights.dtype == found.row_weights.compute().dtype == dtype
+        assert found.W.dtype == found.W.compute().dtype == dtype
+
+    def test_a_start_is_never_made_worse(self):
+        array, columns, rows = to_dask(self.matrix, (17, 10)), [3, 5, 8], [1, 30]
+        first = gsnmf.fit_weights(array, columns, rows)
+        again = gsnmf.fit_weights(array, columns, rows, start=(first.column_weights, first.row_weights))
+        assert again.n_iterations == 0
+        assert again.relative_error <= first.relative_error * (1 + 1e-12)
+
+    def test_zero_and_repeated_columns_and_rows(self):
+        matrix = self.matrix.copy()
+        matrix[:, 3] = matrix[7] = 0.0
+        matrix[:, 5], matrix[9] = matrix[:, 4], 2.0 * matrix[8]
+        array = to_dask(matrix, (17, 10))
+        for columns, rows in (([3, 4, 5], [7, 8, 9]), ([3], [7]), ([], [7]), ([3], []), ([4, 5], [7]), ([3], [8, 9])):
+            found = gsnmf.fit_weights(array, columns, rows, tolerance=1e-7)
+            expected = gsnmf.fit_weights(matrix, columns, rows, tolerance=1e-7)
+            assert found.relative_error == pytest.approx(expected.relative_error, rel=1e-6)
+            assert not found.column_weights[[j == 3 for j in columns]].any()
+            assert not found.row_weights.compute()[:, [i == 7 for i in rows]].any()
+
+    def test_columns_that_depend_on_each_other_to_working_precision(self):
+        matrix = self.matrix.copy()
+        matrix[:, 5] = matrix[:, 4] + 1e-7 * matrix[:, 6]
+        for chunks in ((17, 10), (2, -1), (60, 24)):
+            found = gsnmf.fit_weights(to_dask(matrix, chunks), [4, 5, 6], [])
+            assert found.relative_error == pytest.approx(gsnmf.fit_weights(matrix, [4, 5, 6], []).relative_error)
+            assert found.optimality < 1e-6
+
+    def test_without_curvature_it_is_still_right(self, monkeypatch):
+        monkeypatch.setattr("gsnmf.weights.eliminated._CURVATURE_BYTES", 0)
+        found = gsnmf.fit_weights(to_dask(self.matrix, (17, 10)), [3, 5], [1, 30])
+        expected = gsnmf.fit_weights(self.matrix, [3, 5], [1, 30])
+        assert found.relative_error == pytest.approx(expected.relative_error, rel=1e-4)
+
+    @pytest.mark.parametrize("saved", ["dask", "memory"])
+    @pytest.mark.parametrize("loaded", ["dask", "memory"])
+    def test_saving_and_loading(self, saved, loaded, tmp_path):
+        array = to_dask(self.matrix, (17, 10))
+        result = gsnmf.factorize(array if saved == "dask" else self.matrix, 6, method="gspa")
+        gsnmf.save(result, tmp_path / "result.npz")
+        again = gsnmf.load(tmp_path / "result.npz", array if loaded == "dask" else self.matrix)
+        assert isinstance(again.row_weights, da.Array) == (loaded == "dask")
+        assert again.relative_error == result.relative_error
+        tolerance = 1e-9 if saved == "dask" or loaded == "memory" else 1e-2
+        np.testing.assert_allclose(again.row_weights, result.row_weights, atol=tolerance)
+
+    def test_explanations_are_the_same(self):
+        found = self.result("csr_array")
+        in_memory = replace(found, matrix=self.matrix, row_weights=found.row_weights.compute())
+        ours, theirs = Explanation(found), Explanation(in_memory)
+        for a, b in zip(ours.factors(4), theirs.factors(4), strict=True):
+            assert (a.axis, a.index) == (b.axis, b.index)
+            assert a.share == pytest.approx(b.share)
+            np.testing.assert_array_equal(a.rows, b.rows)
+            np.testing.assert_allclose(a.row_strengths, b.row_strengths)
+            np.testing.assert_array_equal(a.columns, b.columns)
+        for axis in ("rows", "columns"):
+            np.testing.assert_allclose(
+                ours.residuals(axis).relative_errors, theirs.residuals(axis).relative_errors, atol=1e-9
+            )
+        for a, b in zip(ours.pictures(8), theirs.pictures(8), strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-9)
+        np.testing.assert_allclose(ours.rank_path().errors, theirs.rank_path().errors, atol=1e-6)
+        assert "strongest rows" in found._repr_html_()
+
+    def test_too_long_a_left_factor_is_not_held(self, monkeypatch):
+        monkeypatch.setattr("gsnmf.explanation._MOST_BYTES", 8 * 100)
+        with pytest.raises(ValueError, match=r"at most 100 entries; got 60 x 6\. Factorize some of the rows"):
+            Explanation(self.result()).residuals("rows")
+        assert len(Explanation(self.result()).factors()) == 6
+
+    @pytest.mark.parametrize("form", ["dense", "csr_array"])
+    @pytest.mark.parametrize("image_shape", [(4, 6), (6, 10)])
+    def test_plots(self, form, image_shape):
+        pytest.importorskip("matplotlib").use("Agg")
+        from matplotlib import pyplot as plt
+
+        from gsnmf import plotting
+
+        found = self.result(form)
+        for plot in (
+            plotting.plot_comparison, plotting.plot_errors, plotting.plot_rank_path, plotting.plot_residual,
+            partial(plotting.plot_factor, number=1), partial(plotting.plot_factor, number=1, members="rows"),
+            partial(plotting.plot_pixels, image_shape=image_shape),
+            partial(plotting.plot_images, image_shape=image_shape),
+            partial(plotting.plot_reconstructions, image_shape=image_shape, images=[2, 5]),
+        ):  # fmt: skip
+            assert plot(found) is not None
+        plt.close("all")
+
+    def test_a_report(self):
+        pytest.importorskip("jinja2")
+        from gsnmf.report.findings import gather
+        from gsnmf.report.page import render_report
+
+        assert "No bound computed" in render_report(gather(self.result()))
+
+    def test_metrics_read_a_lazy_factor_chunk_by_chunk(self):
+        for scale in (1.0, 1e-200, 1e200):
+            array = to_dask(self.matrix * scale, (17, 10))
+            found = gsnmf.factorize(array, 6, method="gspa")
+            assert relative_error(array, found.W, found.H) == pytest.approx(found.relative_error, rel=1e-9)
+        with pytest.raises(ValueError, match="W and H must have shapes"):
+            relative_error(array, found.W[:, 1:], found.H)
+        with pytest.raises(ValueError, match="W must be finite"):
+            relative_error(array, da.full_like(found.W, np.nan), found.H)
 
 
 class TestErrors:

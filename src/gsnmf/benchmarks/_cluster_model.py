@@ -13,6 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+_MEMORY_BANDWIDTH = 2e9
+"""Bytes that a thread reads or writes in a second, in vectors that are not in its cache."""
+
 
 @dataclass(frozen=True)
 class Cluster:
@@ -81,37 +84,40 @@ class PassCost:
         return max(parts, key=lambda name: parts[name])
 
 
-def pass_cost(problem: Problem, cluster: Cluster, *, long_vectors: bool, seed: int = 0) -> PassCost:
+def pass_cost(problem: Problem, cluster: Cluster, *, long_vectors: int, seed: int = 0) -> PassCost:
     """Cost of one pass.
 
     Parameters
     ----------
     problem, cluster : Problem, Cluster
-    long_vectors : bool
-        Whether vectors as long as the matrix has rows come from the driver and go back to it, as GSPA needs them; SPA
-        on columns needs none.
+    long_vectors : int
+        How many vectors as long as the matrix has rows stay on the workers between passes, besides three of norms: as
+        many as columns are chosen for GSPA, none for SPA on columns. They never travel.
     """
     lanes = cluster.n_workers * cluster.threads
     chunk_bytes = problem.chunk_entries * problem.bytes_an_entry
     reading = problem.entries * problem.bytes_an_entry / (cluster.n_workers * cluster.read)
-    computing = problem.entries * cluster.compute / lanes
     scheduling = 3 * problem.n_chunks * cluster.overhead  # read, product, sum
-    short, long = 8 * problem.n_columns, 8 * problem.n_rows * long_vectors
+    short, long = 8 * problem.n_columns, 8 * problem.n_rows / cluster.n_workers
+    # A chunk's part of the basis is written anew when it grows, while the old one is there
+    kept = long * (long_vectors + 6) if long_vectors else 0.0
+    basis = problem.n_rows * long_vectors * 16 / (lanes * _MEMORY_BANDWIDTH)
+    computing = problem.entries * cluster.compute / lanes + basis
     # A short vector goes from worker to worker to all, and each adds up its own chunks before the tree of workers
     steps = math.ceil(math.log2(max(2, cluster.n_workers)))
-    sending = (2 * steps * short + 2 * long) / cluster.network
+    sending = 2 * steps * short / cluster.network
     task = chunk_bytes * cluster.threads / cluster.read + problem.chunk_entries * cluster.compute
     busy = _simulated(problem.n_chunks, lanes, task, cluster.spread, seed)
     return PassCost(
-        seconds=max(busy, scheduling) + sending,
+        seconds=max(busy + basis, scheduling) + sending,
         reading=reading,
         computing=computing,
         scheduling=scheduling,
         sending=sending,
-        bytes_moved=2 * cluster.n_workers * short + 2 * long,
+        bytes_moved=2 * cluster.n_workers * short,
         n_messages=3 * problem.n_chunks + 2 * cluster.n_workers,
-        worker_memory=cluster.threads * 3 * chunk_bytes + 10 * short,
-        driver_memory=2 * problem.rank * (short + long),
+        worker_memory=cluster.threads * 3 * chunk_bytes + 10 * short + kept,
+        driver_memory=2 * problem.rank * short,
     )
 
 

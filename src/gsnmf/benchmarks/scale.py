@@ -33,7 +33,8 @@ from gsnmf.benchmarks._measurement import (
 )
 from gsnmf.factorize import select
 from gsnmf.methods import find_method
-from gsnmf.results import Selection
+from gsnmf.products import products
+from gsnmf.results import Selection, Weights
 from gsnmf.validation import Sparse
 from gsnmf.weights import solve_weights
 
@@ -132,11 +133,30 @@ def workers(sizes: _Sizes) -> None:
                 busy.append(_processor_seconds(client) - before)
             name = f"{n_workers} worker{'s' * (n_workers > 1)} of one thread"
             table.append(runs[-1].row(name, f"{busy[-1]:.1f} s of processors"))
+        alone, together = _product_seconds(store, 1), _product_seconds(store, 2)
     one, two = runs
+    efficiency, ceiling = one.seconds / (2 * two.seconds), alone / together
     print_table("Worker processes", _HEADER, table)
-    print(f"efficiency of two workers: {one.seconds / (2 * two.seconds):.0%}")
-    print(f"of reading alone, which is what the machine gives: {one.reading / (2 * two.reading):.0%}")
+    print(f"efficiency of two workers: {efficiency:.0%}")
+    print(f"of plain SciPy products in two processes, which is what the machine gives: {ceiling:.0%}")
+    print(f"so of what the machine gives: {efficiency / ceiling:.0%}")
     print(f"in processor time: {busy[0] / busy[1]:.0%}")
+
+
+def _product_seconds(store: _Store, n_processes: int) -> float:
+    """Time of products with one chunk in memory, and with its transpose, in so many processes at once, each its own."""
+    with ProcessPoolExecutor(max_workers=n_processes, mp_context=get_context("spawn")) as processes:
+        list(processes.map(_timed_products, [store] * n_processes, [1] * n_processes))  # they start and import
+        return max(processes.map(_timed_products, [store] * n_processes, [20] * n_processes))
+
+
+def _timed_products(store: _Store, repeats: int) -> float:
+    chunk = store.chunk(0)
+    vector = np.ones(chunk.shape[1])
+    start = time.perf_counter()
+    for _ in range(repeats):
+        chunk.T @ (chunk @ vector)
+    return time.perf_counter() - start
 
 
 def _processor_seconds(client: Any) -> float:
@@ -177,7 +197,7 @@ def memory(sizes: _Sizes) -> None:
 
 
 def large(sizes: _Sizes, methods: tuple[str, ...] = ("gspa", "spa-columns")) -> None:
-    """The large sparse matrix, each method in a fresh process, through Dask in two threads and, last, in memory."""
+    """The large sparse matrix, each part in a fresh process, through Dask in two threads and in memory."""
     (m, n), rank = sizes.large, sizes.large_rank
     with tempfile.TemporaryDirectory() as folder:
         store = _Store.written(Path(folder, "matrix"), sizes.large, sizes.large_row_entries, sizes.rows_a_chunk)
@@ -190,6 +210,10 @@ def large(sizes: _Sizes, methods: tuple[str, ...] = ("gspa", "spa-columns")) -> 
         found = _in_fresh_process(partial(_measured_in_memory, store, methods[0], rank))
         same = "same picks" if found.picks == picks[methods[0]] else "different picks"
         table.append(found.row(f"{methods[0]}, in memory", same))
+        chosen = [indices for _, indices in picks[methods[0]]]
+        table.append(_in_fresh_process(partial(_measured_weights, store, *chosen)).row("weights of gspa, Dask"))
+        in_memory = _in_fresh_process(partial(_measured_weights_in_memory, store, *chosen))
+        table.append(in_memory.row("weights of gspa, in memory"))
     print_table(f"Sparse {m} x {n}, {store.entries:.2e} entries, {megabytes(store.n_bytes)}", _HEADER, table)
 
 
@@ -198,7 +222,7 @@ def plan() -> None:
     cluster = Cluster(n_workers=100, threads=4, read=500e6, compute=4e-9, network=1e9)
     problem = Problem(n_rows=1e9, n_columns=1e6, entries=1e11, rank=50, chunk_entries=2e7)
     table = [_plan_row(name, pass_cost(problem, cluster, long_vectors=long), problem.rank, passes)
-             for name, long, passes in (("spa-columns", False, 1), ("gspa", True, 2))]  # fmt: skip
+             for name, long, passes in (("spa-columns", 0, 1), ("gspa", problem.rank, 2))]  # fmt: skip
     header = ("method", "a pass", "all picks", "bottleneck", "moved a pass", "messages", "worker", "driver")
     print_table("Model: 1e9 x 1e6, 1e11 entries, rank 50, 100 workers of 4 threads", header, table)
 
@@ -326,6 +350,32 @@ def _measured_in_memory(store: _Store, method: str, rank: int) -> _Found:
     selection = select(matrix, rank, method=method)
     elapsed = time.perf_counter() - start
     return _Found(store.entries, rank, elapsed, 2 * rank, 0.0, resident_bytes("VmHWM"), _picks(selection))
+
+
+def _measured_weights(store: _Store, columns: list[int], rows: list[int]) -> _Found:
+    """Weights of columns and rows together, through Dask."""
+    from gsnmf.dask_products import DaskProducts
+
+    held = DaskProducts(store.array())
+    before, start = held.n_passes, time.perf_counter()
+    weights = solve_weights(held, np.array(columns), np.array(rows))
+    return _found_weights(store, weights, start, held.n_passes - before)
+
+
+def _measured_weights_in_memory(store: _Store, columns: list[int], rows: list[int]) -> _Found:
+    held = products(store.whole())
+    start = time.perf_counter()
+    return _found_weights(store, solve_weights(held, np.array(columns), np.array(rows)), start, 2)
+
+
+def _found_weights(store: _Store, weights: Weights, start: float, passes: float) -> _Found:
+    elapsed = time.perf_counter() - start
+    (r1, _), (_, r2) = weights.column_weights.shape, weights.row_weights.shape
+    notes = (
+        f"{r1} columns, {r2} rows: {weights.n_iterations} iterations, violation {weights.optimality:.0e}, "
+        f"error {weights.relative_error:.3%}"
+    )
+    return _Found(store.entries, r1 + r2, elapsed, passes, 0.0, resident_bytes("VmHWM"), [], notes)
 
 
 def _picks(selection: Selection) -> list[tuple[str, list[int]]]:
