@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gsnmf
+import gsnmf.checkpoint
 from gsnmf.datasets import planted
 from gsnmf.explanation import Explanation
 from gsnmf.metrics import relative_error
@@ -19,6 +20,7 @@ from gsnmf.selection.successive_projection import generalized_successive_project
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
+dask_passes = pytest.importorskip("gsnmf.dask_passes")
 
 FORMS = {
     "dense": np.asarray,
@@ -251,7 +253,7 @@ class TestPasses:
         assert held.n_passes <= 1 + 10 + 5
 
     def test_totals_of_a_very_long_axis_wait_until_they_are_asked_for(self, monkeypatch):
-        monkeypatch.setattr(gsnmf.dask_passes, "_LONG", 45)
+        monkeypatch.setattr(dask_passes, "_LONG", 45)
         array, reads = self.counted(random_matrix((50, 40)), (13, -1))
         gsnmf.select(array, 6, method="spa-columns")
         assert max(reads.values()) <= 1 + 6
@@ -278,14 +280,14 @@ class TestLongSide:
     def fetched(self, monkeypatch):
         """Sizes of what came to the driver."""
         sizes = []
-        original = gsnmf.dask_passes.Passes.run
+        original = dask_passes.Passes.run
 
         def run(passes, **options):
             kept, fetched = original(passes, **options)
             sizes.extend(np.size(array) for array in fetched)
             return kept, fetched
 
-        monkeypatch.setattr(gsnmf.dask_passes.Passes, "run", run)
+        monkeypatch.setattr(dask_passes.Passes, "run", run)
         return sizes
 
     @pytest.mark.parametrize("form", ["dense", "csr_array"])

@@ -105,7 +105,8 @@ class Explanation:
                 f"to look at every row of a Dask array, W must have at most {_MOST_BYTES // 8} entries; got {m} x {r}. "
                 "Factorize some of the rows, matrix[:k], with the same columns and rows by gsnmf.fit_weights."
             )
-        return np.hstack([self.products.columns(self.result.columns), self.result.row_weights]).astype(np.float64)
+        weights = np.asarray(self.result.row_weights)
+        return np.hstack([self.products.columns(self.result.columns), weights]).astype(np.float64)
 
     @cached_property
     def H(self) -> _Array:
