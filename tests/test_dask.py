@@ -559,6 +559,12 @@ class TestErrors:
         with pytest.raises(ValueError, match=r"rank must be in \[1, 6\]"):
             gsnmf.select(array, 7, method="gspa")
 
+    @pytest.mark.parametrize("method", ["auto", "pursuit"])
+    def test_methods_with_candidates_say_where_they_end(self, method, monkeypatch):
+        monkeypatch.setattr("gsnmf.selection.candidates._MOST_MEMORY", 1000)
+        with pytest.raises(ValueError, match=r"method must be one of 'gspa', .* of shape \(6, 6\): .* would take 0 GB"):
+            gsnmf.select(da.ones((6, 6)), 2, method=method)
+
     def test_functions_that_need_the_matrix_say_so(self):
         with pytest.raises(TypeError, match=r"pass matrix\.compute\(\) if it fits"):
             gsnmf.scale(da.ones((6, 6)))

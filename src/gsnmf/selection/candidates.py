@@ -29,6 +29,8 @@ _BLOCK = 1 << 22
 """Entries of the slopes that are formed at a time."""
 _MEMORY = 1 << 30
 """Bytes that the products of all candidates may take."""
+_MOST_MEMORY = 1 << 36
+"""And in no case more, for a matrix that is not in memory itself."""
 _FEWEST = 50
 """Candidates a side, whatever they take."""
 _AXES: tuple[Literal["columns", "rows"], ...] = ("columns", "rows")
@@ -40,6 +42,12 @@ def candidate_pool(matrix: Products, limit: int = 3000) -> Candidates:
     none = np.empty(0, dtype=np.intp)
     if limit == 0:
         return Candidates(matrix, none, none)
+    least = 16 * _FEWEST * (m + n)
+    if least > _MOST_MEMORY and matrix.out_of_core:
+        raise ValueError(
+            f"method must be one of 'gspa', 'spa-columns', 'spa-rows', 'spa-both' for a Dask array of shape {(m, n)}: "
+            f"the products of candidates, which others keep in memory, would take {least / 1e9:.0f} GB."
+        )
     affordable = max(_FEWEST, _MEMORY // (16 * (m + n)))
     sides = (largest_and_farthest(matrix, min(limit, affordable), axis=axis) for axis in _AXES)
     return Candidates(matrix, *sides)
