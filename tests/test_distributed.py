@@ -6,12 +6,14 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import gsnmf
+from gsnmf.benchmarks._measurement import resident_bytes
 from processes import hear_interrupts
 
 da = pytest.importorskip("dask.array")
@@ -36,15 +38,26 @@ def slowly_read(delay):
     return array.map_blocks(read, delay, dtype=float, meta=np.empty((0, 0)))
 
 
-@pytest.fixture(scope="module")
-def client():
+@contextmanager
+def cluster(**options):
     # A worker that is killed takes its warnings with it
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs="CRITICAL"
-        ) as cluster,
-        distributed.Client(cluster) as connected,
+            n_workers=2,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=None,
+            silence_logs="CRITICAL",
+            **options,
+        ) as running,
+        distributed.Client(running) as connected,
     ):
+        yield connected
+
+
+@pytest.fixture(scope="module")
+def client():
+    with cluster() as connected:
         yield connected
 
 
@@ -92,6 +105,24 @@ def test_a_killed_worker_does_not_change_the_result(client):
     same(found, expected)
     client.wait_for_workers(2, timeout=60)
     assert before[0] not in worker_pids(client)
+
+
+def test_memory_stays_within_the_limit_of_a_worker_on_a_matrix_of_eight_times_that():
+    limit, n = 300 * 10**6, 500
+    m = 8 * limit // (8 * n)
+
+    def made(block_id):
+        rows = np.arange(2000 * block_id[0], 2000 * block_id[0] + 2000)
+        return 1.0 + np.outer(rows % 7, np.arange(n) % 5)
+
+    matrix = da.map_blocks(made, chunks=((2000,) * (m // 2000), (n,)), dtype=float, meta=np.empty((0, 0)))
+    with cluster(memory_limit=limit) as connected:
+        before = worker_pids(connected)
+        found = gsnmf.factorize(matrix, 2, method="gspa")
+        peaks = connected.run(resident_bytes, "VmHWM").values()
+        assert worker_pids(connected) == before  # none was restarted
+    assert found.relative_error < 1e-6
+    assert max(peaks) < limit
 
 
 SCRIPT = """

@@ -8,82 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property, partial
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 
-import dask
 import dask.array as da
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gsnmf.dask_chunks import held
-from gsnmf.dask_passes import NO_META, SPLIT, Passes, by_rows, only, part_of
-from gsnmf.products import BLOCK_BYTES, DenseProducts, Products, SparseProducts
-from gsnmf.threads import in_one_thread
-from gsnmf.validation import Floats, Indices, Matrix, Sparse, check_matrix, float_type, is_dask
-
-
-def gather(matrix: da.Array, indices: Indices, *, across: bool) -> Floats:
-    """Columns of a Dask array, or rows as columns, as a dense block in memory."""
-    dtype = np.dtype(float_type(matrix.dtype, "matrix"))
-    if indices.size == 0:
-        return np.empty((matrix.shape[1 if across else 0], 0), dtype=dtype)
-    lazy, order, _ = _gathered(_typed(matrix, dtype), indices, across)
-    return np.asarray(lazy.compute()[:, order])
-
-
-def lazy_columns(matrix: da.Array, indices: Indices) -> da.Array:
-    """Columns of a Dask array as a lazy dense block in its chunks of rows."""
-    dtype = np.dtype(float_type(matrix.dtype, "matrix"))
-    if indices.size == 0:
-        return da.empty((matrix.shape[0], 0), chunks=(matrix.chunks[0], (0,)), dtype=dtype)
-    lazy, order, _ = _gathered(_typed(matrix, dtype), indices, across=False)
-    return lazy.map_blocks(_reordered, order, dtype=dtype, meta=np.empty((0, 0), dtype=dtype))
-
-
-def in_chunks_of_rows(array: da.Array, function: Callable[[Floats], Any]) -> list[tuple[int, Any]]:
-    """What a function gives for each chunk of rows, which should be little, with the number of its first row.
-
-    The array has all its columns in one chunk.
-    """
-    starts = np.cumsum((0, *array.chunks[0]))
-    found = dask.compute(*[dask.delayed(function)(chunk) for chunk in array.to_delayed()[:, 0]])
-    return [(int(start), part) for start, part in zip(starts, found, strict=False)]
-
-
-def left_factor(matrix: da.Array, columns: Indices, row_weights: Any) -> Floats:
-    """[M[:, columns], P2] as a Dask array in the chunks of the rows of the matrix, for lazy or other weights."""
-    weights = row_weights if is_dask(row_weights) else da.from_array(row_weights, chunks=(matrix.chunks[0], -1))
-    parts = [part for part in (lazy_columns(matrix, columns), weights) if part.shape[1]]
-    if not parts:
-        return cast("Floats", weights)
-    return cast("Floats", da.concatenate(parts, axis=1).rechunk({1: -1}))
-
-
-def _typed(matrix: da.Array, dtype: np.dtype[Any]) -> da.Array:
-    return matrix.map_blocks(partial(held, dtype=dtype, exponent=0), dtype=dtype, meta=NO_META)
-
-
-def _reordered(block: Floats, order: Indices) -> Floats:
-    return block[:, order]
-
-
-def map_rows(
-    matrix: da.Array, function: Callable[..., Floats], width: int, *, shared: tuple[Floats, ...] = ()
-) -> da.Array:
-    """Lazily, what a function of checked rows gives for each, ``width`` numbers a row; chunks of rows stay as they are.
-
-    All columns of a chunk of rows are put together for it. The ``shared`` arrays, which go to each worker once, are its
-    other arguments.
-    """
-    dtype = np.dtype(float_type(matrix.dtype, "matrix"))
-    if width == 0:
-        return da.zeros((matrix.shape[0], 0), chunks=(matrix.chunks[0], (0,)), dtype=dtype)
-    return da.blockwise(
-        partial(_mapped_rows, function=function, width=width, dtype=dtype), "ik", matrix, "ij", new_axes={"k": width},
-        shared=[dask.delayed(array) for array in shared], concatenate=None, dtype=dtype,
-        meta=np.empty((0, 0), dtype=dtype),
-    )  # fmt: skip
+from gsnmf import dask_tasks
+from gsnmf.dask_arrays import gathered, located, thick
+from gsnmf.dask_passes import NO_META, SPLIT, Passes, by_rows, part_of
+from gsnmf.products import Products
+from gsnmf.validation import Floats, Indices, is_dask
 
 
 class DaskProducts(Products):
@@ -157,8 +92,8 @@ class DaskProducts(Products):
     def gram(self, indices: Indices) -> NDArray[np.float64]:  # noqa: D102
         lazy, order, part = self.lazy_columns(indices)
         squares = da.blockwise(
-            _square, "ikl", lazy, "ik", new_axes={"l": indices.size}, adjust_chunks={"i": 1}, dtype=np.float64,
-            meta=np.empty((0, 0, 0)),
+            dask_tasks.square, "ikl", lazy, "ik", new_axes={"l": indices.size}, adjust_chunks={"i": 1},
+            dtype=np.float64, meta=np.empty((0, 0, 0)),
         )  # fmt: skip
         gram = self.passes.compute(squares.sum(axis=0, split_every=SPLIT), part=part)[0]
         return np.asarray(gram[np.ix_(order, order)])
@@ -188,19 +123,19 @@ class DaskProducts(Products):
             return self.squared_norm
         left, right = self._spread(W, "i"), self._spread(np.ascontiguousarray(H.T), "j")
         parts = da.blockwise(
-            _squared_residual, "ij", self.passes.held, "ij", left, "ik", right, "jk", concatenate=True,
+            dask_tasks.squared_residual, "ij", self.passes.held, "ij", left, "ik", right, "jk", concatenate=True,
             align_arrays=False, adjust_chunks={"i": 1, "j": 1}, dtype=np.float64, meta=NO_META,
         )  # fmt: skip
         return float(self.passes.compute(parts.sum(split_every=SPLIT))[0])
 
     def residual_norms(self, indices: Indices, W: Floats, H: Floats) -> NDArray[np.float64]:  # noqa: D102
-        blocks, local, order = _located(indices, self.passes.array.chunks[0 if self._across else 1])
+        blocks, local, order = located(indices, self.passes.array.chunks[0 if self._across else 1])
         widths = tuple(part.size for part in local)
         right = da.from_array(H.T[np.argsort(order)], chunks=(widths, -1), name=False)
         chosen = da.from_array(np.concatenate(local), chunks=(widths,), name=False)
         norms = da.blockwise(
-            partial(_residual_norms, across=self._across), "ij",
-            _thick(self.passes.held, blocks, self._across), "ij", chosen, self._inner,
+            partial(dask_tasks.residual_norms, across=self._across), "ij",
+            thick(self.passes.held, blocks, self._across), "ij", chosen, self._inner,
             self._spread(W, self._outer), f"{self._outer}k", right, f"{self._inner}k", concatenate=True,
             align_arrays=False, adjust_chunks={self._outer: 1, self._inner: widths}, dtype=np.float64, meta=NO_META,
         )  # fmt: skip
@@ -215,28 +150,28 @@ class DaskProducts(Products):
         """
         lengths = np.sqrt(self.squared_column_norms[indices])
         if self._across:
-            return orthonormal(self.columns(indices).astype(np.float64) / lengths)
+            return dask_tasks.orthonormal(self.columns(indices).astype(np.float64) / lengths)
         lazy, order, part = self.lazy_columns(indices)
         width = indices.size
-        prepare = partial(_scaled_columns, order=order, lengths=lengths)
+        prepare = partial(dask_tasks.scaled_columns, order=order, lengths=lengths)
         (columns,), _ = self.passes.run(keep=(by_rows(prepare, lazy, width=width),), part=part)
         # QR of each chunk, and of all their triangles: the orthogonal factor of a chunk is the product of both
         triangles = da.blockwise(
-            _chunk_triangle, "ikl", columns, "ik", new_axes={"l": width}, adjust_chunks={"i": 1}, dtype=np.float64,
-            meta=np.empty((0, 0, 0)),
+            dask_tasks.chunk_triangle, "ikl", columns, "ik", new_axes={"l": width}, adjust_chunks={"i": 1},
+            dtype=np.float64, meta=np.empty((0, 0, 0)),
         )  # fmt: skip
         stacked = self.passes.compute(triangles, part=0.0)[0]
-        factor, triangle = orthonormal(stacked.reshape(-1, width))
+        factor, triangle = dask_tasks.orthonormal(stacked.reshape(-1, width))
         parts = da.from_array(factor, chunks=(width, -1), name=False)
-        basis = by_rows(_chunk_basis, columns, parts, width=width)
+        basis = by_rows(dask_tasks.chunk_basis, columns, parts, width=width)
         return self.passes.run(keep=(basis,), part=0.0)[0][0], triangle
 
     def row_residual_norms(self, rows: da.Array, W: da.Array, H: Floats) -> da.Array:
         """Lazily, squared norms of those rows of M - W H of which a lazy mask says so; zero elsewhere."""
         right = self._spread(np.ascontiguousarray(H.T), "j")
         return da.blockwise(
-            _row_residual_norms, "ij", self.passes.held, "ij", rows, "i", W, "ik", right, "jk", concatenate=True,
-            align_arrays=False, adjust_chunks={"j": 1}, dtype=np.float64, meta=NO_META,
+            dask_tasks.row_residual_norms, "ij", self.passes.held, "ij", rows, "i", W, "ik", right, "jk",
+            concatenate=True, align_arrays=False, adjust_chunks={"j": 1}, dtype=np.float64, meta=NO_META,
         ).sum(axis=1, split_every=SPLIT)  # fmt: skip
 
     def residual(self, W: Floats, H: Floats) -> NoReturn:  # noqa: D102
@@ -265,7 +200,7 @@ class DaskProducts(Products):
     def lazy_product(self, block: da.Array) -> da.Array:
         """The lazy product, in double precision, with a lazy block of columns in the chunks of the inner axis."""
         products = da.blockwise(
-            partial(_product, across=self._across), "ijk", self.passes.held, "ij", block, f"{self._inner}k",
+            partial(dask_tasks.product, across=self._across), "ijk", self.passes.held, "ij", block, f"{self._inner}k",
             align_arrays=False, adjust_chunks={self._inner: 1}, dtype=np.float64, meta=np.empty((0, 0, 0)),
         )  # fmt: skip
         return products.sum(axis=0 if self._across else 1, split_every=SPLIT)
@@ -278,7 +213,7 @@ class DaskProducts(Products):
         # One task does both where a chunk has all that it takes, so that chunks never go from worker to worker
         ordered, order = np.sort(indices), np.argsort(np.argsort(indices, kind="stable"))
         lazy, images = self._pairs(
-            partial(_extracted_with_product, indices=ordered, across=self._across), indices.size, self.dtype
+            partial(dask_tasks.extracted_with_product, indices=ordered, across=self._across), indices.size, self.dtype
         )
         return lazy, images, order
 
@@ -314,37 +249,17 @@ class DaskProducts(Products):
 
     def there_and_back(self, vector: Floats, basis: da.Array, coefficients: Floats) -> tuple[da.Array, da.Array]:
         """Lazily, x = M y - U c, one column in the chunks of rows, and M'x, for a vector y and a basis U in them."""
-        work = partial(_there_and_back, coefficients=coefficients)
+        work = partial(dask_tasks.there_and_back, coefficients=coefficients)
         y = self._spread(vector[:, None], "j")
         if self.passes.array.numblocks[1] == 1:
             return self._pairs(work, 1, vectors=(y, "jk", basis, "il"))
         product = self.lazy_product(y)
-        x = by_rows(partial(_less, coefficients=coefficients), product, basis, width=1)
+        x = by_rows(partial(dask_tasks.less, coefficients=coefficients), product, basis, width=1)
         return x, self.T.lazy_product(x)
 
     def lazy_columns(self, indices: Indices) -> tuple[da.Array, Indices, float]:
         """Lazy dense columns in increasing order, how to restore their order, and which part of the data they read."""
-        return _gathered(self.passes.held, indices, self._across)
-
-
-def orthonormal(block: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Q and R of a QR factorization, both as wide as the block, whose R has no negative number on its diagonal."""
-    factor, triangle = np.linalg.qr(block)
-    signs = np.where(np.diagonal(triangle) < 0, -1.0, 1.0)
-    missing = block.shape[1] - signs.size  # more columns than they have entries
-    return np.pad(factor * signs, ((0, 0), (0, missing))), np.pad(triangle * signs[:, None], ((0, missing), (0, 0)))
-
-
-def _scaled_columns(block: Floats, *, order: Indices, lengths: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.asarray(block[:, order] / lengths, dtype=np.float64)
-
-
-def _chunk_triangle(block: Any) -> NDArray[np.float64]:
-    return orthonormal(only(block))[1][None]
-
-
-def _chunk_basis(block: NDArray[np.float64], factor: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.asarray(orthonormal(block)[0] @ factor)
+        return gathered(self.passes.held, indices, self._across)
 
 
 def lazy_squared_residual(matrix: DaskProducts, W: da.Array, H: Floats) -> float:
@@ -364,114 +279,6 @@ def _shifted(block: Floats, shift: Indices) -> Floats:
     return np.ldexp(block, -shift)
 
 
-def _located(indices: Indices, sizes: tuple[int, ...]) -> tuple[Indices, list[Indices], Indices]:
-    """Chunks in which indices are, in increasing order, where they are in each, and how to restore their order."""
-    starts = np.cumsum((0, *sizes))
-    sorting = np.argsort(indices, kind="stable")
-    ordered = indices[sorting]
-    owners = np.searchsorted(starts, ordered, side="right") - 1
-    blocks = np.unique(owners)
-    return blocks, [ordered[owners == b] - starts[b] for b in blocks], np.argsort(sorting)
-
-
-def _thick(array: da.Array, blocks: Indices, across: bool) -> da.Array:
-    """The chunks of these numbers along the columns, or, ``across``, along the rows."""
-    return array.blocks[blocks.tolist(), :] if across else array.blocks[:, blocks.tolist()]
-
-
-def _gathered(array: da.Array, indices: Indices, across: bool) -> tuple[da.Array, Indices, float]:
-    """Lazy dense columns in increasing order, how to restore their order, and which part of the data they read.
-
-    With ``across``, rows as columns.
-    """
-    axis = 0 if across else 1
-    blocks, local, order = _located(indices, array.chunks[axis])
-    parts = [
-        da.blockwise(
-            partial(_extracted, indices=part, across=across), "jk" if across else "ik",
-            _thick(array, blocks[at : at + 1], across), "ij", new_axes={"k": part.size}, concatenate=None,
-            dtype=array.dtype, meta=NO_META,
-        )
-        for at, part in enumerate(local)
-    ]  # fmt: skip
-    joined = parts[0] if len(parts) == 1 else da.concatenate(parts, axis=1).rechunk({1: -1})
-    return joined, order, blocks.size / len(array.chunks[axis])
-
-
 def _like(product: Floats, operand: Floats) -> Floats:
     """A product as the operand came: in its precision, a vector if it was one."""
     return np.asarray(product[:, 0] if operand.ndim == 1 else product, dtype=operand.dtype)
-
-
-def _mapped_rows(
-    blocks: Any, *, function: Callable[..., Floats], width: int, dtype: np.dtype[Any], shared: list[Floats]
-) -> Floats:
-    parts: list[Any] = [held(block, dtype=dtype, exponent=0) for block in blocks]
-    if parts[0].shape[0] == 0:
-        return np.empty((0, width), dtype=dtype)
-    rows = np.hstack(parts) if isinstance(parts[0], np.ndarray) else sp.hstack(parts, format="csr")
-    with in_one_thread():
-        return function(check_matrix(rows, name="X"), *shared)
-
-
-def _product(block: Matrix, vectors: Floats, *, across: bool) -> NDArray[np.float64]:
-    """A chunk, or its transpose, times the part of a block of vectors that belongs to it."""
-    product = (block.T if across else block) @ vectors.astype(np.float64, copy=False)
-    return np.expand_dims(np.asarray(product, dtype=np.float64), 0 if across else 1)
-
-
-def _extracted(blocks: Any, *, indices: Indices, across: bool) -> Floats:
-    """Columns, or rows, of a chunk, as dense columns."""
-    block = only(blocks)
-    return _dense(block[indices].T if across else block[:, indices])
-
-
-def _extracted_with_product(block: Matrix, *, indices: Indices, across: bool) -> tuple[Floats, NDArray[np.float64]]:
-    chosen = _extracted(block, indices=indices, across=across)
-    return chosen, _product(block, chosen, across=not across)
-
-
-def _there_and_back(block: Matrix, vector: Any, basis: Any, *, coefficients: Floats) -> tuple[Floats, Floats]:
-    x = _less(_product(block, only(vector), across=False)[:, 0], only(basis), coefficients=coefficients)
-    return x, _product(block, x, across=True)
-
-
-def _less(block: Floats, basis: Floats, *, coefficients: Floats) -> Floats:
-    return np.asarray(block - (basis @ coefficients)[:, None])
-
-
-def _residual_norms(block: Matrix, indices: Indices, W: Floats, H: Floats, *, across: bool) -> NDArray[np.float64]:
-    side = block.T if across else block
-    side = side if isinstance(side, np.ndarray) else side.tocsc()
-    norms = np.zeros(indices.size)
-    step = max(1, BLOCK_BYTES // (8 * max(1, side.shape[0])))
-    for start in range(0, indices.size, step):
-        part = slice(start, start + step)
-        residual = _dense(side[:, indices[part]]) - W @ H[part].T
-        norms[part] = np.einsum("ij,ij->j", residual, residual, dtype=np.float64)
-    return norms[:, None] if across else norms[None]
-
-
-def _row_residual_norms(block: Matrix, rows: NDArray[np.bool_], W: Floats, H: Floats) -> NDArray[np.float64]:
-    norms = np.zeros((rows.size, 1))
-    if rows.any():
-        wanted = np.flatnonzero(rows)
-        norms[wanted] = _residual_norms(block, wanted, H, W[wanted], across=True)
-    return norms
-
-
-def _squared_residual(block: Matrix, W: Floats, H: Floats) -> NDArray[np.float64]:
-    if min(block.shape) == 0:
-        return np.zeros((1, 1))
-    if isinstance(block, np.ndarray):
-        return np.full((1, 1), DenseProducts(block).squared_residual(W, H.T))
-    return np.full((1, 1), SparseProducts(cast("Sparse", check_matrix(block))).squared_residual(W, H.T))
-
-
-def _square(block: Floats, *_: Any) -> NDArray[np.float64]:
-    double = block.astype(np.float64, copy=False)
-    return np.asarray((double.T @ double)[None])
-
-
-def _dense(block: Any) -> Floats:
-    return block if isinstance(block, np.ndarray) else np.asarray(block.toarray())

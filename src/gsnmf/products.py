@@ -431,7 +431,7 @@ def _block_grams(factor: Floats, blocks: Indices) -> NDArray[np.float64]:
 def dense_columns(matrix: Matrix, indices: Indices, *, across: bool = False) -> Floats:
     """Columns of a validated matrix, or, ``across``, rows as columns, as a dense block in the unit of the matrix."""
     if is_dask(matrix):
-        from gsnmf.dask_products import gather
+        from gsnmf.dask_arrays import gather
 
         return gather(matrix, indices, across=across)
     return dense(matrix[indices].T if across else matrix[:, indices])

@@ -22,11 +22,12 @@ import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
-from gsnmf.dask_passes import by_rows, sum_by_rows
+from gsnmf.dask_passes import by_rows, side_by_side, sum_by_rows
 from gsnmf.dask_products import DaskProducts
+from gsnmf.dask_tasks import less
 from gsnmf.selection.implicit_residual import ResidualNorms, orthogonalised
 from gsnmf.selection.residual_norms import ROUNDING, Norms, tie_factor
-from gsnmf.validation import Floats, Indices
+from gsnmf.validation import Indices
 
 _Array = NDArray[np.float64]
 
@@ -52,7 +53,7 @@ class ChunkedColumns(ResidualNorms):
         u, image = self._direction(index, other)
         g = orthogonalised(image, other.basis)
         h = _orthogonal(self.matrix.lazy_dot(g), self.basis, self.image.T @ g)
-        grown = by_rows(_side_by_side, self.basis, u, width=self.size + 1)
+        grown = side_by_side(self.basis, u)
         (grown, h), (inside,) = self.matrix.passes.run(keep=(grown, h), fetch=(_inner_products(self.basis, h),))
         other.reduce(by_rows(partial(_row_reductions, left=inside[:-1], squared=float(g @ g)), grown, h))
         self.basis = grown
@@ -72,7 +73,7 @@ class ChunkedColumns(ResidualNorms):
             x = _orthogonal(X[:, k : k + 1], self.basis, self.image[:, :k].T @ Y[:, k])
             (x,), (inside,) = self.matrix.passes.run(keep=(x,), fetch=(_inner_products(self.basis, x),), part=0.0)
             u = _normalised(x, self.basis, inside)[0]
-            grown = by_rows(_side_by_side, self.basis, u, width=k + 1)
+            grown = side_by_side(self.basis, u)
             ((self.basis,), _) = self.matrix.passes.run(keep=(grown,), part=0.0)
 
     def _direction(self, index: int, other: ChunkedRows) -> tuple[da.Array, _Array]:
@@ -87,7 +88,7 @@ class ChunkedColumns(ResidualNorms):
     def _recompute(self, indices: Indices, other: ChunkedRows) -> None:  # type: ignore[override]
         Z, lengths = _refreshed(self.matrix, self, other)
         coordinates = other.basis[indices].T
-        W = by_rows(_side_by_side, Z, self.basis, width=Z.shape[1] + self.size)
+        W = side_by_side(Z, self.basis)
         H = np.vstack([coordinates, self.image[indices].T - (self.image.T @ other.basis) @ coordinates])
         squared = self.matrix.residual_norms(indices, W, H)
         magnitude = self._norms.initial[indices] + np.abs(coordinates.T) @ lengths
@@ -206,7 +207,7 @@ class ChunkedRows:
             squared = self.matrix.row_residual_norms(mask, Z, self.basis.T)
             renewed = by_rows(partial(_renewed, zero=self._zero), self._norms, mask, squared)
         else:
-            W = by_rows(_side_by_side, Z, other.basis, width=self.size + other.size)
+            W = side_by_side(Z, other.basis)
             H = np.vstack([self.basis.T, orthogonalised(other.image, self.basis).T])
             squared = self.matrix.row_residual_norms(mask, W, H)
             work = partial(_renewed, zero=self._zero, lengths=np.linalg.norm(other.image, axis=0))
@@ -240,23 +241,19 @@ def _no_columns(matrix: DaskProducts) -> da.Array:
 
 def _orthogonal(block: da.Array, basis: da.Array, coefficients: _Array) -> da.Array:
     """Lazily, one column less its part in a basis, of which the coefficients are known."""
-    return by_rows(partial(_less, coefficients=coefficients), block, basis, width=1)
+    return by_rows(partial(less, coefficients=coefficients), block, basis, width=1)
 
 
 def _normalised(x: da.Array, basis: da.Array, inside: _Array) -> tuple[da.Array, float]:
     """Lazily, a column of known `_inner_products` made orthogonal to a basis and of length one; its length."""
     left = inside[:-1]
     length = float(np.sqrt(inside[-1] - left @ left))
-    return by_rows(partial(_less, coefficients=left, length=length), x, basis, width=1), length
+    return by_rows(partial(less, coefficients=left, length=length), x, basis, width=1), length
 
 
 def _inner_products(basis: da.Array, column: da.Array) -> da.Array:
     """Lazily, the inner products of a column with a basis and, last, with itself."""
     return sum_by_rows(_products_with, basis, column, shape=(basis.shape[1] + 1,))
-
-
-def _less(block: _Array, basis: _Array, *, coefficients: _Array, length: float = 1.0) -> _Array:
-    return np.asarray((block - (basis @ coefficients)[:, None]) / length)
 
 
 def _products_with(basis: _Array, column: _Array) -> _Array:
@@ -265,10 +262,6 @@ def _products_with(basis: _Array, column: _Array) -> _Array:
 
 def _column_squares(block: _Array) -> _Array:
     return np.append(np.einsum("ij,ij->j", block, block), 0.0)
-
-
-def _side_by_side(*parts: Floats) -> Floats:
-    return np.hstack(parts)
 
 
 def _row_reductions(grown: _Array, h: _Array, *, left: _Array, squared: float) -> _Array:

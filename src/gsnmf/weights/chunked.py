@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from gsnmf.dask_passes import by_rows, sum_by_rows
-from gsnmf.dask_products import DaskProducts, map_rows
+from gsnmf.dask_arrays import map_rows
+from gsnmf.dask_passes import side_by_side, sum_by_rows
+from gsnmf.dask_products import DaskProducts
 from gsnmf.products import products
 from gsnmf.results import Weights
 from gsnmf.validation import Floats, Indices, Matrix
@@ -86,12 +87,8 @@ def _explicit_error(matrix: DaskProducts, columns: Indices, row_weights: Floats,
     if columns.size == 0:
         return matrix.squared_residual(row_weights, H)
     chosen = matrix.lazy_columns(columns)[0]
-    W = by_rows(_side_by_side, chosen, lazy, width=columns.size + lazy.shape[1])
+    W = side_by_side(chosen, lazy)
     return matrix.squared_residual(cast("Floats", W), H)
-
-
-def _side_by_side(*parts: Floats) -> Floats:
-    return np.hstack(parts)
 
 
 def _solved(
