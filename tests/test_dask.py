@@ -374,6 +374,15 @@ class TestLazyResults:
         np.testing.assert_array_equal(found.reconstruct(rows=[3, 40]), found.reconstruct().compute()[[3, 40]])
         np.testing.assert_array_equal(found.W[:, : found.columns.size], self.matrix[:, found.columns])
 
+    def test_dense_and_sparse_chunks_side_by_side(self):
+        def mixed(chunk, block_id):
+            return sp.csr_array(chunk) if sum(block_id) % 2 else chunk
+
+        array = da.from_array(self.matrix, chunks=(17, 10)).map_blocks(mixed, dtype=float, meta=np.empty((0, 0)))
+        found, expected = gsnmf.factorize(array, 6, method="gspa"), self.result()
+        np.testing.assert_array_equal(found.rows, expected.rows)
+        np.testing.assert_allclose(found.reconstruct(), expected.reconstruct())
+
     @pytest.mark.parametrize("dtype", [np.float32, np.float64])
     def test_their_types(self, dtype):
         found = gsnmf.factorize(da.from_array(self.matrix.astype(dtype), chunks=20), 5, method="gspa")
@@ -644,6 +653,18 @@ class TestEstimator:
         )
         assert [row[1] for row in found.topics(3).rows] == [row[1] for row in expected.topics(3).rows]
         assert found.explain(2).rows[0][:2] == expected.explain(2).rows[0][:2]
+
+    @pytest.mark.parametrize("form", ["dense", "csr_array"])
+    def test_features_alone(self, form):
+        X = random_matrix((23, 17), 4)
+        array = to_dask(X, (8, 6), FORMS[form])
+        found, expected = gsnmf.GSNMFSelector(5).fit(array), gsnmf.GSNMFSelector(5).fit(X)
+        np.testing.assert_array_equal(found.feature_indices_, expected.feature_indices_)
+        lazy = found.transform(array)
+        assert isinstance(lazy, da.Array)
+        np.testing.assert_array_equal(lazy, expected.transform(X))
+        with pytest.raises(ValueError, match="9 features"):
+            found.transform(da.ones((4, 9)))
 
     def test_other_features_are_refused(self):
         model = gsnmf.GSNMF(3, method="gspa").fit(da.from_array(random_matrix((20, 10)), chunks=5))

@@ -16,8 +16,10 @@ import gsnmf
 from gsnmf.benchmarks._measurement import resident_bytes
 from processes import hear_interrupts
 
+dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
+Passes = pytest.importorskip("gsnmf.dask_passes").Passes
 
 SHAPE = (400, 300)
 RANK = 8
@@ -40,13 +42,15 @@ def slowly_read(delay):
 
 @contextmanager
 def cluster(**options):
-    # A worker that is killed takes its warnings with it
+    # A worker that is killed takes its warnings with it. Any free port: another cluster, of tests that run at the same
+    # time, may have the usual one
     with (
+        dask.config.set({f"distributed.comm.timeouts.{kind}": "300s" for kind in ("connect", "tcp")}),
         distributed.LocalCluster(
             n_workers=2,
             threads_per_worker=1,
             processes=True,
-            dashboard_address=None,
+            dashboard_address=":0",
             silence_logs="CRITICAL",
             **options,
         ) as running,
@@ -93,17 +97,22 @@ def test_an_error_in_a_worker_names_the_chunk(client):
     assert client.submit(int, 1).result() == 1
 
 
-def test_a_killed_worker_does_not_change_the_result(client):
+def test_a_killed_worker_does_not_change_the_result(client, monkeypatch):
     expected = gsnmf.factorize(whole(), RANK, method="gspa")
     before = worker_pids(client)
-    killer = threading.Timer(1.0, os.kill, (before[0], signal.SIGKILL))
-    killer.start()
-    try:
-        found = gsnmf.factorize(slowly_read(0.05), RANK, method="gspa")
-    finally:
-        killer.join()
+    killer = threading.Timer(0.1, os.kill, (before[0], signal.SIGKILL))
+    original = Passes.run
+
+    def run(passes, **options):
+        if passes.n_passes > RANK // 2 and killer.ident is None:
+            killer.start()  # in the middle of this pass, which takes longer, and after some whose results were kept
+        return original(passes, **options)
+
+    monkeypatch.setattr(Passes, "run", run)
+    found = gsnmf.factorize(slowly_read(0.1), RANK, method="gspa")
+    killer.join()
     same(found, expected)
-    client.wait_for_workers(2, timeout=60)
+    client.wait_for_workers(2, timeout=300)
     assert before[0] not in worker_pids(client)
 
 
@@ -135,7 +144,7 @@ def slow(chunk):
 
 if __name__ == "__main__":
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs="CRITICAL"
+        n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs="CRITICAL"
     ) as cluster, distributed.Client(cluster) as client:
         print(*client.run(os.getpid).values(), flush=True)
         matrix = da.ones((40, 40), chunks=10).map_blocks(slow, dtype=float) + da.eye(40, chunks=10)
@@ -154,7 +163,7 @@ def test_an_interrupt_leaves_no_processes(tmp_path):
         time.sleep(1.0)
         assert process.poll() is None  # it is in the middle of it
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=300)
     assert process.returncode != 0
     assert "KeyboardInterrupt" in errors
     deadline = time.monotonic() + 30

@@ -17,7 +17,7 @@ def test_examples_run(tmp_path, monkeypatch):
     assert len(BLOCKS) >= 5
     monkeypatch.chdir(tmp_path)
     with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"
     ) as cluster:
         monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", cluster.scheduler_address)
         names = {"__name__": "example"}

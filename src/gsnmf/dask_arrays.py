@@ -127,6 +127,7 @@ def _mapped_rows(
     parts: list[Any] = [held(block, dtype=dtype, exponent=0) for block in blocks]
     if parts[0].shape[0] == 0:
         return np.empty((0, width), dtype=dtype)
-    rows = np.hstack(parts) if isinstance(parts[0], np.ndarray) else sp.hstack(parts, format="csr")
+    all_dense = all(isinstance(part, np.ndarray) for part in parts)
+    rows = np.hstack(parts) if all_dense else sp.hstack([sp.csr_array(part) for part in parts], format="csr")
     with in_one_thread():
         return function(check_matrix(rows, name="X"), *shared)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, check_non_negative, valida
 
 from gsnmf.factorize import select
 from gsnmf.methods import Method, find_method, methods
-from gsnmf.validation import check_count
+from gsnmf.validation import check_count, check_matrix, is_dask
 
 
 class GSNMFSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
@@ -54,18 +54,31 @@ class GSNMFSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         self.scale = scale
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Choose features; X is nonnegative, dense or sparse, and y is ignored."""
+        """Choose features; X is nonnegative, dense, sparse or a Dask array, and y is ignored."""
         count = check_count(self.n_features_to_select, "n_features_to_select")
         method = find_method(self.method)
         if not _chooses_columns(method):
             allowed = ", ".join(repr(known.name) for known in methods() if _chooses_columns(known))
             raise ValueError(f"method must be one of {allowed}; got {self.method!r}.")
-        X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32))
-        check_non_negative(X, f"{type(self).__name__}.fit")
+        if is_dask(X):
+            validate_data(self, X, skip_check_array=True)
+        else:
+            X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32))
+            check_non_negative(X, f"{type(self).__name__}.fit")
         count = min(count, X.shape[1])
         rank = count if method.rank == "number" else (count, 0)
         self.feature_indices_ = select(X, rank, method=self.method, scale=self.scale).columns
         return self
+
+    def transform(self, X: Any) -> Any:
+        """The chosen features of samples, in the order that they have there; of a Dask array as a dense Dask array."""
+        if not is_dask(X):
+            return super().transform(X)
+        check_is_fitted(self)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        from gsnmf.dask_arrays import lazy_columns
+
+        return lazy_columns(cast("Any", check_matrix(X, name="X", lazy=True)), np.sort(self.feature_indices_))
 
     def _get_support_mask(self) -> NDArray[np.bool_]:
         check_is_fitted(self)

@@ -391,7 +391,7 @@ def _cluster(n_workers: int, memory_limit: int | str = "auto") -> Any:
     from distributed import Client
 
     return Client(
-        n_workers=n_workers, threads_per_worker=1, memory_limit=memory_limit, dashboard_address=None, processes=True
+        n_workers=n_workers, threads_per_worker=1, memory_limit=memory_limit, dashboard_address=":0", processes=True
     )
 
 
