@@ -84,12 +84,14 @@ class PassCost:
         return max(parts, key=lambda name: parts[name])
 
 
-def pass_cost(problem: Problem, cluster: Cluster, *, long_vectors: int, seed: int = 0) -> PassCost:
+def pass_cost(problem: Problem, cluster: Cluster, *, tasks: int = 3, long_vectors: int = 0, seed: int = 0) -> PassCost:
     """Cost of one pass.
 
     Parameters
     ----------
     problem, cluster : Problem, Cluster
+    tasks : int
+        Of a chunk: to read it, for its products, and to add them up.
     long_vectors : int
         How many vectors as long as the matrix has rows stay on the workers between passes, besides three of norms: as
         many as columns are chosen for GSPA, none for SPA on columns. They never travel.
@@ -97,7 +99,7 @@ def pass_cost(problem: Problem, cluster: Cluster, *, long_vectors: int, seed: in
     lanes = cluster.n_workers * cluster.threads
     chunk_bytes = problem.chunk_entries * problem.bytes_an_entry
     reading = problem.entries * problem.bytes_an_entry / (cluster.n_workers * cluster.read)
-    scheduling = 3 * problem.n_chunks * cluster.overhead  # read, product, sum
+    scheduling = tasks * problem.n_chunks * cluster.overhead
     short, long = 8 * problem.n_columns, 8 * problem.n_rows / cluster.n_workers
     # A chunk's part of the basis is written anew when it grows, while the old one is there
     kept = long * (long_vectors + 6) if long_vectors else 0.0
@@ -115,7 +117,7 @@ def pass_cost(problem: Problem, cluster: Cluster, *, long_vectors: int, seed: in
         scheduling=scheduling,
         sending=sending,
         bytes_moved=2 * cluster.n_workers * short,
-        n_messages=3 * problem.n_chunks + 2 * cluster.n_workers,
+        n_messages=tasks * problem.n_chunks + 2 * cluster.n_workers,
         worker_memory=cluster.threads * 3 * chunk_bytes + 10 * short + kept,
         driver_memory=2 * problem.rank * short,
     )

@@ -168,13 +168,16 @@ def memory(sizes: _Sizes) -> None:
     """Peak memory of workers with a limit, on a dense matrix of eight times the limit made on the fly."""
     import dask.array as da
 
+    from gsnmf.dask_products import DaskProducts
+
     n = 1000
     m = 8 * sizes.memory_limit // (8 * n)
     matrix = da.random.default_rng(0).random((m, n), chunks=(2000, n))
     with _cluster(2, memory_limit=sizes.memory_limit) as client:
         before = sorted(client.run(os.getpid).values())
         start = time.perf_counter()
-        select(matrix, 3, method="gspa")
+        held = DaskProducts(matrix)
+        find_method("gspa")(held, 3)
         elapsed = time.perf_counter() - start
         peaks = client.run(resident_bytes, "VmHWM").values()
         restarted = sorted(client.run(os.getpid).values()) != before
@@ -183,8 +186,8 @@ def memory(sizes: _Sizes) -> None:
         f"{m * n:.1e}",
         "3",
         seconds(elapsed),
-        "7",
-        seconds(elapsed / 7),
+        f"{held.n_passes:.3g}",
+        seconds(elapsed / held.n_passes),
         "",
         megabytes(max(peaks)),
     ]
@@ -222,8 +225,11 @@ def plan() -> None:
     """The cost model for a billion rows and a million columns on a hundred workers; see docs/scaling.md."""
     cluster = Cluster(n_workers=100, threads=4, read=500e6, compute=4e-9, network=1e9)
     problem = Problem(n_rows=1e9, n_columns=1e6, entries=1e11, rank=50, chunk_entries=2e7)
-    table = [_plan_row(name, pass_cost(problem, cluster, long_vectors=long), problem.rank, passes)
-             for name, long, passes in (("spa-columns", 0, 1), ("gspa", problem.rank, 2))]  # fmt: skip
+    costs = {
+        "spa-columns": (pass_cost(problem, cluster), 1),
+        "gspa": (pass_cost(problem, cluster, tasks=10, long_vectors=problem.rank), 2),
+    }
+    table = [_plan_row(name, cost, problem.rank, passes) for name, (cost, passes) in costs.items()]
     header = ("method", "a pass", "all picks", "bottleneck", "moved a pass", "messages", "worker", "driver")
     print_table("Model: 1e9 x 1e6, 1e11 entries, rank 50, 100 workers of 4 threads", header, table)
 
@@ -257,7 +263,7 @@ class _Found:
     def row(self, name: str, notes: str = "") -> list[str]:
         a_pass = self.seconds / self.passes
         of_reading = f"{a_pass / self.reading:.2f}x" if self.reading else ""
-        cells = [name, f"{self.entries:.2e}", f"{self.rank}", seconds(self.seconds), f"{self.passes:g}"]
+        cells = [name, f"{self.entries:.2e}", f"{self.rank}", seconds(self.seconds), f"{self.passes:.4g}"]
         return [*cells, seconds(a_pass), of_reading, megabytes(self.peak), notes or self.notes]
 
 
