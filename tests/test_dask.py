@@ -381,7 +381,7 @@ class TestLazyResults:
         array = da.from_array(self.matrix, chunks=(17, 10)).map_blocks(mixed, dtype=float, meta=np.empty((0, 0)))
         found, expected = gsnmf.factorize(array, 6, method="gspa"), self.result()
         np.testing.assert_array_equal(found.rows, expected.rows)
-        np.testing.assert_allclose(found.reconstruct(), expected.reconstruct())
+        np.testing.assert_allclose(found.reconstruct(), expected.reconstruct(), atol=1e-12)
 
     @pytest.mark.parametrize("dtype", [np.float32, np.float64])
     def test_their_types(self, dtype):

@@ -35,7 +35,8 @@ def factorize(
     ----------
     matrix : array-like, DataFrame, sparse or Dask array, shape (m, n)
         Finite and nonnegative. float32 stays float32; sparse stays sparse. A Dask array, with dense or SciPy sparse
-        chunks, is read chunk by chunk and never held as a whole.
+        chunks, is read chunk by chunk and never held as a whole; what is as long as it has rows (``row_weights``,
+        ``W``) is then a Dask array, too, in the same chunks of rows.
     rank : int, or pair (n_columns, n_rows)
         How many columns and rows to choose in all; a pair for methods that cannot divide it themselves.
     method : str

@@ -72,14 +72,8 @@ def solve_chunked_weights(
     )
     if squared_error < CANCELLED * matrix.squared_norm:
         squared_error = _explicit_error(matrix, used, row_weights, np.vstack([X.T, basis]))
-    return Weights(
-        column_weights=column_weights,
-        row_weights=row_weights,
-        relative_error=ratio(np.sqrt(squared_error), np.sqrt(matrix.squared_norm)),
-        optimality=optimality,
-        n_iterations=n_iterations,
-        converged=optimality <= tolerance,
-    )
+    relative_error = ratio(np.sqrt(squared_error), np.sqrt(matrix.squared_norm))
+    return Weights(column_weights, row_weights, relative_error, optimality, n_iterations, optimality <= tolerance)
 
 
 def _explicit_error(matrix: DaskProducts, columns: Indices, row_weights: Floats, H: Floats) -> float:

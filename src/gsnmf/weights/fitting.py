@@ -150,14 +150,8 @@ def _solve_nonzero(
         W = np.hstack([matrix.columns(columns), row_weights])
         H = np.vstack([column_weights, matrix.T.columns(rows).T])
         squared_error = matrix.squared_residual(W, H)
-    return Weights(
-        column_weights=column_weights,
-        row_weights=row_weights,
-        relative_error=ratio(np.sqrt(squared_error), np.sqrt(matrix.squared_norm)),
-        optimality=optimality,
-        n_iterations=n_iterations,
-        converged=optimality <= tolerance,
-    )
+    relative_error = ratio(np.sqrt(squared_error), np.sqrt(matrix.squared_norm))
+    return Weights(column_weights, row_weights, relative_error, optimality, n_iterations, optimality <= tolerance)
 
 
 def _check_start(
