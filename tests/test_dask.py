@@ -312,6 +312,14 @@ class TestLongSide:
         found = gsnmf.select(to_dask(matrix, CHUNKS[chunks]), 15, method="spa-rows")
         np.testing.assert_array_equal(found.rows, expected.rows)
 
+    def test_the_first_of_equal_rows_whatever_chunk_it_is_in(self, monkeypatch):
+        monkeypatch.setattr("gsnmf.selection.successive_projection._IN_DRIVER", 0)
+        steps = np.array([100, 40, 0, 0, 90, 10]) * np.finfo(float).eps
+        for order in range(6):
+            matrix = np.diag(np.sqrt(1.0 - np.roll(steps, order)))
+            found = gsnmf.select(to_dask(matrix, (2, -1)), 3, method="spa-rows")
+            np.testing.assert_array_equal(found.rows, gsnmf.select(matrix, 3, method="spa-rows").rows)
+
     def test_residuals_of_rows_far_below_them(self, monkeypatch):
         monkeypatch.setattr("gsnmf.selection.successive_projection._IN_DRIVER", 0)
         rng = np.random.default_rng(0)

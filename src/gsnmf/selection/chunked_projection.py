@@ -123,14 +123,11 @@ class ChunkedRows:
         if self.size == self.capacity:
             return None
         while True:
-            seen = da.blockwise(
-                _largest, "ik", self._norms, "i", new_axes={"k": 3}, adjust_chunks={"i": 1}, dtype=np.float64,
-                meta=np.empty((0, 0)),
-            )  # fmt: skip
+            seen = self._numbers(self._norms, partial(_summary, tie=self._tie), width=5)
             (self._norms,), (numbers,) = self.matrix.passes.run(keep=(self._norms,), fetch=(seen,), part=0.0)
-            certain, possible, _ = numbers.max(axis=0)
+            certain, possible = numbers[:, :2].max(axis=0)
             if possible < certain:
-                return self._first(numbers[:, 2], self._tie * certain) if certain > 0 else None
+                return self._first(numbers[:, 2:], certain) if certain > 0 else None
             self._recompute(partial(_doubtful, largest=certain), other)
 
     def choose(self, index: int, other: ChunkedColumns | None) -> None:
@@ -178,15 +175,23 @@ class ChunkedRows:
             places[owner] = index - (ends[owner] - sizes[owner])
         return da.from_array(places, chunks=1, name=False)
 
-    def _first(self, largest: _Array, threshold: float) -> int:
-        """Position of the first norm that is not below the threshold."""
-        chunk = int(np.argmax(largest >= threshold))
-        lazy = da.blockwise(
-            partial(_first_above, threshold=threshold), "ik", self._norms.blocks[chunk], "i", new_axes={"k": 2},
-            adjust_chunks={"i": 1}, dtype=np.float64, meta=np.empty((0, 0)),
-        )  # fmt: skip
-        place, self._found = self.matrix.passes.compute(lazy, part=0.0)[0][0]
+    def _first(self, found: _Array, largest: float) -> int:
+        """Position of the first norm equal to the largest, from the largest of each chunk and the first there."""
+        threshold = self._tie * largest
+        chunk = int(np.argmax(found[:, 0] >= threshold))
+        reached, place, self._found = found[chunk]
+        if reached < largest:  # nearly as large, so that the first that is equal to it may be too small
+            lazy = self._numbers(self._norms.blocks[chunk], partial(_first_above, threshold=threshold), width=2)
+            place, self._found = self.matrix.passes.compute(lazy, part=0.0)[0][0]
         return int(sum(self.matrix.passes.array.chunks[0][:chunk]) + place)
+
+    @staticmethod
+    def _numbers(norms: da.Array, function: Any, width: int) -> da.Array:
+        """Lazily, some numbers for each chunk."""
+        return da.blockwise(
+            function, "ik", norms, "i", new_axes={"k": width}, adjust_chunks={"i": 1}, dtype=np.float64,
+            meta=np.empty((0, 0)),
+        )  # fmt: skip
 
     def _direction(self, index: int, other: ChunkedColumns | None) -> _Array:
         """The normalised residual row."""
@@ -277,8 +282,11 @@ def _fresh_norms(totals: _Array, *, dtype: np.dtype[np.floating]) -> Norms:
     return Norms.of(np.ascontiguousarray(totals[:, 0]), dtype)
 
 
-def _largest(norms: Norms) -> _Array:
-    return np.array([[*norms.largest(), norms.squared.max(initial=0.0)]])
+def _summary(norms: Norms, *, tie: float) -> _Array:
+    """The largest certain norm and the largest possible one; the largest, and where the first equal to it is."""
+    largest = float(norms.squared.max(initial=0.0))
+    first = _first_above(norms, threshold=tie * largest)[0] if norms.squared.size else (0.0, 0.0)
+    return np.array([[*norms.largest(), largest, *first]])
 
 
 def _first_above(norms: Norms, *, threshold: float) -> _Array:
