@@ -681,5 +681,8 @@ class TestEstimator:
 
     def test_bad_entries_of_new_samples_are_found(self):
         model = gsnmf.GSNMF(3, method="gspa").fit(da.from_array(random_matrix((20, 10)), chunks=5))
-        with pytest.raises(ValueError, match="X must be nonnegative"):
-            model.transform(-da.ones((4, 10))).compute()
+        X = random_matrix((20, 10), density=1.0)
+        X[13, 7] = -1.0
+        for form in (np.asarray, sp.csr_array):
+            with pytest.raises(ValueError, match=r"X must be nonnegative; got -1\.0 at row 13, column 7"):
+                model.transform(to_dask(X, (6, 4), form)).compute()

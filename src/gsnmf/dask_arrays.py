@@ -46,7 +46,12 @@ def left_factor(matrix: da.Array, columns: Indices, row_weights: Any) -> Floats:
 
 
 def map_rows(
-    matrix: da.Array, function: Callable[..., Floats], width: int, *, shared: tuple[Floats, ...] = ()
+    matrix: da.Array,
+    function: Callable[..., Floats],
+    width: int,
+    *,
+    shared: tuple[Floats, ...] = (),
+    name: str = "matrix",
 ) -> da.Array:
     """Lazily, what a function of checked rows gives for each, ``width`` numbers a row; chunks of rows stay as they are.
 
@@ -56,8 +61,10 @@ def map_rows(
     dtype = np.dtype(float_type(matrix.dtype, "matrix"))
     if width == 0:
         return da.zeros((matrix.shape[0], 0), chunks=(matrix.chunks[0], (0,)), dtype=dtype)
+    starts = da.from_array(np.cumsum((0, *matrix.chunks[0][:-1])), chunks=1, name=False)
     return da.blockwise(
-        partial(_mapped_rows, function=function, width=width, dtype=dtype), "ik", matrix, "ij", new_axes={"k": width},
+        partial(_mapped_rows, function=function, width=width, dtype=dtype, name=name), "ik", matrix, "ij", starts, "i",
+        new_axes={"k": width}, align_arrays=False,
         shared=[dask.delayed(array) for array in shared], concatenate=None, dtype=dtype,
         meta=np.empty((0, 0), dtype=dtype),
     )  # fmt: skip
@@ -122,7 +129,14 @@ def _reordered(block: Floats, order: Indices) -> Floats:
 
 
 def _mapped_rows(
-    blocks: Any, *, function: Callable[..., Floats], width: int, dtype: np.dtype[Any], shared: list[Floats]
+    blocks: Any,
+    starts: Indices,
+    *,
+    function: Callable[..., Floats],
+    width: int,
+    dtype: np.dtype[Any],
+    name: str,
+    shared: list[Floats],
 ) -> Floats:
     parts: list[Any] = [held(block, dtype=dtype, exponent=0) for block in blocks]
     if parts[0].shape[0] == 0:
@@ -130,4 +144,4 @@ def _mapped_rows(
     all_dense = all(isinstance(part, np.ndarray) for part in parts)
     rows = np.hstack(parts) if all_dense else sp.hstack([sp.csr_array(part) for part in parts], format="csr")
     with in_one_thread():
-        return function(check_matrix(rows, name="X"), *shared)
+        return function(check_matrix(rows, name=name, origin=(int(starts[0]), 0)), *shared)

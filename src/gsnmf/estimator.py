@@ -387,7 +387,7 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if is_dask(matrix):
             from gsnmf.dask_arrays import map_rows
 
-            return cast("Floats", map_rows(matrix, work, self.n_components_, shared=(self.components_,)))
+            return cast("Floats", map_rows(matrix, work, self.n_components_, shared=(self.components_,), name="X"))
         return work(matrix, self.components_)
 
     def _training_coefficients(self, names: Sequence[object], n_samples: int) -> tuple[Floats, Sequence[object]]:

@@ -262,9 +262,7 @@ def _projected_search(
     return False
 
 
-def _feasible_steps(
-    problem: Quadratic, P: _Array, Q: _Array, gradient: tuple[_Array, _Array], patience: int
-) -> None:
+def _feasible_steps(problem: Quadratic, P: _Array, Q: _Array, gradient: tuple[_Array, _Array], patience: int) -> None:
     """Go towards the minimiser over the positive weights, in place, as far as all of them stay positive, and again
     without the first that does not.
 
