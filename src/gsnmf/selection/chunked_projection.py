@@ -64,26 +64,28 @@ class ChunkedColumns(ResidualNorms):
 
     def rebuild(self, indices: Indices, n_rows: Indices, other: ChunkedRows) -> None:
         """Compute U again, in one pass, for chosen columns each of which came after so many rows."""
-        units = np.zeros((self.matrix.shape[1], indices.size))
-        units[indices, np.arange(indices.size)] = 1.0
-        pairs = zip(units.T, n_rows, strict=True)
-        Y = np.column_stack([orthogonalised(unit, other.basis[:, :count]) for unit, count in pairs] or [units])
-        (X,), _ = self.matrix.passes.run(keep=(self.matrix.lazy_dot(Y),)) if indices.size else ((units,), ())
+        if indices.size == 0:
+            return
+        pairs = zip(indices, n_rows, strict=True)
+        Y = np.column_stack([self._orthogonal_unit(index, other.basis[:, :count]) for index, count in pairs])
+        (X,), _ = self.matrix.passes.run(keep=(self.matrix.lazy_dot(Y),))
         for k in range(indices.size):
             x = _orthogonal(X[:, k : k + 1], self.basis, self.image[:, :k].T @ Y[:, k])
             (x,), (inside,) = self.matrix.passes.run(keep=(x,), fetch=(_inner_products(self.basis, x),), part=0.0)
             u = _normalised(x, self.basis, inside)[0]
-            grown = side_by_side(self.basis, u)
-            ((self.basis,), _) = self.matrix.passes.run(keep=(grown,), part=0.0)
+            (self.basis,), _ = self.matrix.passes.run(keep=(side_by_side(self.basis, u),), part=0.0)
 
     def _direction(self, index: int, other: ChunkedRows) -> tuple[da.Array, _Array]:
         """The normalised residual column u, lazily, and M'u."""
-        unit = np.zeros(self.matrix.shape[1])
-        unit[index] = 1.0
-        y = np.asarray(orthogonalised(unit, other.basis), dtype=np.float64)
-        x, inside, back = _there_and_back(self.matrix, y, self)
+        x, inside, back = _there_and_back(self.matrix, self._orthogonal_unit(index, other.basis), self)
         u, length = _normalised(x, self.basis, inside)
         return u, (back - self.image @ inside[:-1]) / length
+
+    def _orthogonal_unit(self, index: int, basis: _Array) -> _Array:
+        """(I - V V') e_p."""
+        unit = np.zeros(self.matrix.shape[1])
+        unit[index] = 1.0
+        return np.asarray(orthogonalised(unit, basis), dtype=np.float64)
 
     def _recompute(self, indices: Indices, other: ChunkedRows) -> None:  # type: ignore[override]
         Z, lengths = _refreshed(self.matrix, self, other)
