@@ -9,14 +9,16 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import nnls
 
 import gsnmf
 import gsnmf.checkpoint
-from gsnmf.datasets import planted
+from gsnmf.datasets import fully_random, planted
 from gsnmf.explanation import Explanation
 from gsnmf.metrics import relative_error
 from gsnmf.products import products
 from gsnmf.selection.successive_projection import generalized_successive_projection, successive_projection
+from gsnmf.weights.eliminated import RowSums, curvature_matrix, row_sums
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -423,6 +425,33 @@ class TestLazyResults:
             found = gsnmf.fit_weights(to_dask(matrix, chunks), [4, 5, 6], [])
             assert found.relative_error == pytest.approx(gsnmf.fit_weights(matrix, [4, 5, 6], []).relative_error)
             assert found.optimality < 1e-6
+
+    def test_a_few_steps_cross_the_valley(self):
+        """Where alternating between columns and rows is still at an error of a percent after sixty rounds."""
+        truth = fully_random(0.0, shape=(100, 100), n_columns=20, n_rows=20, random_state=0)
+        found = gsnmf.fit_weights(da.from_array(truth.matrix, chunks=(30, -1)), truth.columns, truth.rows)
+        assert found.converged
+        assert found.n_iterations <= 15
+        assert found.relative_error < 1e-6
+
+    def test_the_sums_of_rows_are_those_of_their_problems(self):
+        rng = np.random.default_rng(0)
+        triangle = np.linalg.qr(rng.random((9, 3)))[1]
+        triangle /= np.linalg.norm(triangle, axis=0)
+        targets, C = rng.standard_normal((50, 3)), rng.random((50, 2))
+        sums = RowSums.unpacked(row_sums(targets, C, triangle, with_curvature=True), 2, 3)
+        Q = np.array([nnls(triangle, target)[0] for target in targets])
+        residual = targets - Q @ triangle.T
+        assert sums.squared_change == pytest.approx(np.sum(residual**2) - np.sum(targets**2))
+        assert sums.squared_violation < 1e-20
+        np.testing.assert_allclose(sums.coupling, Q.T @ C, atol=1e-12)
+        curvature = np.zeros((3, 2, 3, 2))
+        for q, c in zip(Q, C, strict=True):
+            at = np.ix_(q > 0, q > 0)
+            inverse = np.zeros((3, 3))
+            inverse[at] = np.linalg.inv((triangle.T @ triangle)[at])
+            curvature += np.einsum("ac,b,d->abcd", inverse, c, c)
+        np.testing.assert_allclose(curvature_matrix(sums.curvature, 2, 3), curvature.reshape(6, 6), atol=1e-9)
 
     def test_without_curvature_it_is_still_right(self, monkeypatch):
         monkeypatch.setattr("gsnmf.weights.eliminated._CURVATURE_BYTES", 0)

@@ -181,7 +181,7 @@ class _Model:
     ) -> None:
         self._R, self._gram = problem.R, problem.gram_C
         r1, r2 = self._gram.shape[0], problem.triangle.shape[0]
-        self._curvature = _unpacked(curvature, r1, r2) if curvature.size else None
+        self._curvature = curvature_matrix(curvature, r1, r2) if curvature.size else None
         self._linear = gradient - self._second(P)
         self._squared_error = squared_error
         self.squared_norm = problem.squared_norm
@@ -213,7 +213,7 @@ class _Model:
         return np.asarray(self._R @ (self._curvature @ K.ravel()).reshape(K.shape))
 
 
-def _unpacked(curvature: _Array, r1: int, r2: int) -> _Array:
+def curvature_matrix(curvature: _Array, r1: int, r2: int) -> _Array:
     """T as a matrix that acts on r2 x r1 matrices in one vector."""
     of_rows, of_columns = _full_positions(r2), _full_positions(r1)
     packed = curvature.reshape(r2 * (r2 + 1) // 2, -1)
