@@ -675,6 +675,9 @@ class TestEstimator:
         assert isinstance(found.sample_weights_, da.Array)
         assert lazy.chunks[0] == da.core.normalize_chunks(CHUNKS[chunks], X.shape)[0]
         np.testing.assert_allclose(lazy.compute(), expected.transform(new), atol=1e-8)
+        again = found.inverse_transform(lazy)
+        assert isinstance(again, da.Array)
+        np.testing.assert_allclose(again, expected.inverse_transform(expected.transform(new)), atol=1e-8)
         np.testing.assert_allclose(found.sample_weights_.compute(), expected.sample_weights_, atol=1e-8)
         assert found.score(to_dask(new, CHUNKS[chunks])) == pytest.approx(expected.score(new))
 

@@ -204,18 +204,20 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array-like, shape (n_samples, n_components_)
+        X : array-like or Dask array, shape (n_samples, n_components_)
             Coefficients, as from `transform`.
 
         Returns
         -------
-        array, shape (n_samples, n_features), dense
+        array, shape (n_samples, n_features), dense; lazy if X is
         """
         check_is_fitted(self)
-        W = check_array(X, dtype=(np.float64, np.float32), ensure_min_features=0, input_name="X")
+        lazy = is_dask(X)
+        W = X if lazy else check_array(X, dtype=(np.float64, np.float32), ensure_min_features=0, input_name="X")
         if W.shape[1] != self.n_components_:
             raise ValueError(f"X must have {self.n_components_} columns, one a component; got {W.shape[1]}.")
-        return np.asarray(W @ self.components_)
+        product = W @ self.components_
+        return cast("Floats", product) if lazy else np.asarray(product)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Quality with which the components explain samples: one minus the relative error, at most 1.

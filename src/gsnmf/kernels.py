@@ -104,11 +104,11 @@ def nonnegative_quadratic(X: _Array, gram: _Array, linear: _Array) -> None:
     pivoting makes them right, so that the cost follows the number of those.
     """
     lower = np.asarray(np.linalg.cholesky(gram), dtype=np.float64)
-    kernel = _quadratic_parallel if X.size * X.shape[1] >= PARALLEL_WORK // 8 else _quadratic_part
+    kernel = _quadratic_parallel if _worth_threads(8 * X.size * X.shape[1]) else _quadratic_part
     kernel(X, lower, gram, linear)
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def _quadratic_part(X: _Array, columns: _Array, gram: _Array, linear: _Array) -> None:
     r = X.shape[1]
     lower, buffers, indices = np.empty((r, r)), np.empty((4, r)), np.empty(r, dtype=np.int64)

@@ -186,8 +186,12 @@ class _Model:
         self._squared_error = squared_error
         self.squared_norm = problem.squared_norm
 
-    def hessian(self, P: _Array, Q: _Array) -> tuple[_Array, _Array]:
-        return self._second(P), Q
+    def hessian(self, P: _Array, Q: _Array, out: tuple[_Array, _Array] | None = None) -> tuple[_Array, _Array]:
+        image = self._second(P)
+        if out is None:
+            return image, Q
+        out[0][...] = image
+        return out
 
     def gradient(self, P: _Array, Q: _Array) -> tuple[_Array, _Array]:
         return self._second(P) + self._linear, Q

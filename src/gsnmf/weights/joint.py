@@ -48,8 +48,8 @@ class Quadratic(Protocol):
     def squared_norm(self) -> float:
         """||M||_F^2."""
 
-    def hessian(self, P: _Array, Q: _Array) -> tuple[_Array, _Array]:
-        """Second derivative applied to a direction."""
+    def hessian(self, P: _Array, Q: _Array, out: tuple[_Array, _Array] | None = None) -> tuple[_Array, _Array]:
+        """Second derivative applied to a direction, written to ``out`` if that is given."""
 
     def gradient(self, P: _Array, Q: _Array) -> tuple[_Array, _Array]:
         """Gradient."""
