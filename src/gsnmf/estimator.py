@@ -213,7 +213,7 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         lazy = is_dask(X)
-        W = X if lazy else check_array(X, dtype=(np.float64, np.float32), ensure_min_features=0, input_name="X")
+        W: Any = X if lazy else check_array(X, dtype=(np.float64, np.float32), ensure_min_features=0, input_name="X")
         if W.shape[1] != self.n_components_:
             raise ValueError(f"X must have {self.n_components_} columns, one a component; got {W.shape[1]}.")
         product = W @ self.components_
