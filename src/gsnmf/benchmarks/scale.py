@@ -170,9 +170,11 @@ def memory(sizes: _Sizes) -> None:
 
     from gsnmf.dask_products import DaskProducts
 
-    n = 1000
+    n, height = 1000, 2000
     m = 8 * sizes.memory_limit // (8 * n)
-    matrix = da.random.default_rng(0).random((m, n), chunks=(2000, n))
+    # Not da.random, whose chunks are tasks of their own that Dask makes before they are needed
+    chunks = ((height,) * (m // height), (n,))
+    matrix = da.map_blocks(partial(_random_chunk, height, n), chunks=chunks, dtype=float, meta=np.empty((0, 0)))
     with _cluster(2, memory_limit=sizes.memory_limit) as client:
         before = sorted(client.run(os.getpid).values())
         start = time.perf_counter()
@@ -197,6 +199,10 @@ def memory(sizes: _Sizes) -> None:
         _HEADER,
         [[*row, f"limit {limit}, {'some' if restarted else 'none'} restarted"]],
     )
+
+
+def _random_chunk(height: int, n: int, block_id: tuple[int, int]) -> np.ndarray[Any, Any]:
+    return np.random.default_rng(block_id[0]).random((height, n))
 
 
 def large(sizes: _Sizes, methods: tuple[str, ...] = ("gspa", "spa-columns")) -> None:
