@@ -18,7 +18,9 @@ as the last step moved the feasible weights. They say which columns and rows to 
 O(k (m + n)) for a working set of size k, against n^2 + m^2 for the whole of X and Y.
 
 Accelerated proximal gradient steps on the same working set cost half as much each, but about ten times as many are
-needed; block coordinate descent needs as many sweeps, which cannot be matrix products.
+needed; block coordinate descent needs as many sweeps, which cannot be matrix products. Anderson acceleration with five
+steps of memory saves a tenth to a quarter of the time, and doubles the memory. Single precision saves a third, but does
+not always reach a gap of 1e-2.
 
 References
 ----------
