@@ -22,7 +22,7 @@ from gsnmf.weights.eliminated import RowSums, curvature_matrix, row_sums
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
-dask_passes = pytest.importorskip("gsnmf.dask_passes")
+passes = pytest.importorskip("gsnmf.out_of_core.passes")
 
 FORMS = {
     "dense": np.asarray,
@@ -255,7 +255,7 @@ class TestPasses:
         assert held.n_passes <= 1 + 10 + 5
 
     def test_totals_of_a_very_long_axis_wait_until_they_are_asked_for(self, monkeypatch):
-        monkeypatch.setattr(dask_passes, "_LONG", 45)
+        monkeypatch.setattr(passes, "_LONG", 45)
         array, reads = self.counted(random_matrix((50, 40)), (13, -1))
         gsnmf.select(array, 6, method="spa-columns")
         assert max(reads.values()) <= 1 + 6
@@ -282,14 +282,14 @@ class TestLongSide:
     def fetched(self, monkeypatch):
         """Sizes of what came to the driver."""
         sizes = []
-        original = dask_passes.Passes.run
+        original = passes.Passes.run
 
         def run(passes, **options):
             kept, fetched = original(passes, **options)
             sizes.extend(np.size(array) for array in fetched)
             return kept, fetched
 
-        monkeypatch.setattr(dask_passes.Passes, "run", run)
+        monkeypatch.setattr(passes.Passes, "run", run)
         return sizes
 
     @pytest.mark.parametrize("form", ["dense", "csr_array"])

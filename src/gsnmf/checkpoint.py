@@ -106,7 +106,7 @@ def _sketch(matrix: Products) -> NDArray[np.float64]:
     """A few sums of squared norms of columns and rows with random weights, which tell matrices apart."""
     rng = np.random.default_rng(0)
     if matrix.out_of_core:
-        from gsnmf.dask_products import DaskProducts
+        from gsnmf.out_of_core.products import DaskProducts
 
         assert isinstance(matrix, DaskProducts)
         norms = matrix.squared_column_norms

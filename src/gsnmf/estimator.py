@@ -387,7 +387,7 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """W of samples, in their precision; lazy if they are."""
         work = partial(coefficients, features=self.feature_indices_)
         if is_dask(matrix):
-            from gsnmf.dask_arrays import map_rows
+            from gsnmf.out_of_core.arrays import map_rows
 
             return cast("Floats", map_rows(matrix, work, self.n_components_, shared=(self.components_,), name="X"))
         return work(matrix, self.components_)
@@ -397,7 +397,7 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         matrix = self.result_.matrix
         if not is_dask(matrix):
             return np.hstack([dense_columns(matrix, self.feature_indices_), self.sample_weights_]), names
-        from gsnmf.dask_arrays import left_factor
+        from gsnmf.out_of_core.arrays import left_factor
 
         found = strongest_rows(left_factor(matrix, self.feature_indices_, self.sample_weights_), n_samples + 1)
         shown = np.unique(np.concatenate([positions for positions, _ in found]))

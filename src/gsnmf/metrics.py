@@ -91,7 +91,7 @@ def relative_error(matrix: Any, W: ArrayLike | Factor, H: ArrayLike | Factor) ->
     held = products(checked)
     right = dense(right)
     if lazy:
-        from gsnmf.dask_products import DaskProducts, lazy_squared_residual
+        from gsnmf.out_of_core.products import DaskProducts, lazy_squared_residual
 
         assert isinstance(held, DaskProducts)
         squared_error = lazy_squared_residual(held, left, right)

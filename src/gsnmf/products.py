@@ -2,7 +2,7 @@
 
 An algorithm never looks at a matrix itself. It asks for products, norms, single columns and blocks of columns,
 and of the transpose for the same of the rows, so that every algorithm is written once for columns and holds for
-rows, and dense and sparse matrices differ in this module and nowhere else (Dask arrays: `gsnmf.dask_products`).
+rows, and dense and sparse matrices differ in this module and nowhere else (Dask arrays: `gsnmf.out_of_core.products`).
 
 Squared quantities must not overflow or vanish, so a matrix whose largest entry is extreme is held in another
 unit (a power of two, hence without rounding). All that the library returns, indices, weights and relative
@@ -49,7 +49,7 @@ def products(matrix: Matrix) -> Products:
     (array([25.,  4.]), array([ 9., 20.]))
     """
     if is_dask(matrix):
-        from gsnmf.dask_products import DaskProducts
+        from gsnmf.out_of_core.products import DaskProducts
 
         return DaskProducts(matrix)
     exponent = _unit(matrix)
@@ -431,7 +431,7 @@ def _block_grams(factor: Floats, blocks: Indices) -> NDArray[np.float64]:
 def dense_columns(matrix: Matrix, indices: Indices, *, across: bool = False) -> Floats:
     """Columns of a validated matrix, or, ``across``, rows as columns, as a dense block in the unit of the matrix."""
     if is_dask(matrix):
-        from gsnmf.dask_arrays import gather
+        from gsnmf.out_of_core.arrays import gather
 
         return gather(matrix, indices, across=across)
     return dense(matrix[indices].T if across else matrix[:, indices])

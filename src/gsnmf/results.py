@@ -169,7 +169,7 @@ class Factorization:
     def W(self) -> Floats:
         """Left factor [M[:, columns], P2], shape (m, r1 + r2), dense; lazy if the matrix is a Dask array."""
         if is_dask(self.matrix):
-            from gsnmf.dask_arrays import left_factor
+            from gsnmf.out_of_core.arrays import left_factor
 
             return left_factor(self.matrix, self.columns, self.row_weights)
         return np.hstack([dense_columns(self.matrix, self.columns), self.row_weights])

@@ -76,7 +76,7 @@ class GSNMFSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
             return super().transform(X)
         check_is_fitted(self)
         validate_data(self, X, reset=False, skip_check_array=True)
-        from gsnmf.dask_arrays import lazy_columns
+        from gsnmf.out_of_core.arrays import lazy_columns
 
         return lazy_columns(cast("Any", check_matrix(X, name="X", lazy=True)), np.sort(self.feature_indices_))
 

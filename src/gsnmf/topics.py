@@ -93,7 +93,7 @@ def strongest_rows(W: Floats, count: int) -> list[tuple[Indices, Floats]]:
     [(array([1]), array([5.])), (array([1]), array([3.]))]
     """
     if is_dask(W):
-        from gsnmf.dask_arrays import in_chunks_of_rows
+        from gsnmf.out_of_core.arrays import in_chunks_of_rows
 
         found = in_chunks_of_rows(W, partial(strongest_rows, count=count))
         parts = [

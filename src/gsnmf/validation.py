@@ -190,7 +190,7 @@ def _check_dask(matrix: Any, name: str, lazy: bool) -> Any:
         raise TypeError(f"{name} is a Dask DataFrame; pass {name}.to_dask_array(lengths=True).")
     if not lazy:
         raise TypeError(f"{name} is a Dask array, and this needs it in memory; pass {name}.compute() if it fits.")
-    from gsnmf.dask_chunks import check_dask_matrix
+    from gsnmf.out_of_core.chunks import check_dask_matrix
 
     return check_dask_matrix(matrix, name)
 

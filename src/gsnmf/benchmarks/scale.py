@@ -168,7 +168,7 @@ def memory(sizes: _Sizes) -> None:
     """Peak memory of workers with a limit, on a dense matrix of eight times the limit made on the fly."""
     import dask.array as da
 
-    from gsnmf.dask_products import DaskProducts
+    from gsnmf.out_of_core.products import DaskProducts
 
     n, height = 1000, 2000
     m = 8 * sizes.memory_limit // (8 * n)
@@ -340,7 +340,7 @@ def _drawn(shape: tuple[int, int], row_entries: int, seed: int) -> Sparse:
 
 def _measured(store: _Store, method: str, rank: int) -> _Found:
     """Select, and for columns alone also the weights, through Dask; the time to read all chunks once."""
-    from gsnmf.dask_products import DaskProducts
+    from gsnmf.out_of_core.products import DaskProducts
 
     array = store.array()
     touched = array.map_blocks(_touched, chunks=((1,) * len(store.chunks), (1,)), dtype=float, meta=np.empty((0, 0)))
@@ -367,7 +367,7 @@ def _measured_in_memory(store: _Store, method: str, rank: int) -> _Found:
 
 def _measured_weights(store: _Store, columns: list[int], rows: list[int]) -> _Found:
     """Weights of columns and rows together, through Dask."""
-    from gsnmf.dask_products import DaskProducts
+    from gsnmf.out_of_core.products import DaskProducts
 
     held = DaskProducts(store.array())
     before, start = held.n_passes, time.perf_counter()

@@ -22,9 +22,9 @@ import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
-from gsnmf.dask_passes import by_rows, side_by_side, sum_by_rows
-from gsnmf.dask_products import DaskProducts
-from gsnmf.dask_tasks import less
+from gsnmf.out_of_core.passes import by_rows, side_by_side, sum_by_rows
+from gsnmf.out_of_core.products import DaskProducts
+from gsnmf.out_of_core.tasks import less
 from gsnmf.selection.implicit_residual import ResidualNorms, orthogonalised
 from gsnmf.selection.residual_norms import ROUNDING, Norms, tie_factor
 from gsnmf.validation import Indices

@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gsnmf.dask_products import DaskProducts
+from gsnmf.out_of_core.products import DaskProducts
 from gsnmf.selection.implicit_residual import ResidualNorms, ResidualSide
 from gsnmf.validation import Indices
 

@@ -108,7 +108,7 @@ _IN_DRIVER = 1 << 30
 def _side(matrix: Products, rank: int, axis: Literal["columns", "rows"]) -> Any:
     if not matrix.out_of_core:
         return ResidualSide(matrix if axis == "columns" else matrix.T, rank)
-    from gsnmf.dask_products import DaskProducts
+    from gsnmf.out_of_core.products import DaskProducts
     from gsnmf.selection.chunked_projection import ChunkedRows
     from gsnmf.selection.gram_projection import GramSide
 
@@ -122,7 +122,7 @@ def _side(matrix: Products, rank: int, axis: Literal["columns", "rows"]) -> Any:
 def _both_sides(matrix: Products, rank: int) -> tuple[Any, Any]:
     if not matrix.out_of_core:
         return ResidualSide(matrix, rank), ResidualSide(matrix.T, rank)
-    from gsnmf.dask_products import DaskProducts
+    from gsnmf.out_of_core.products import DaskProducts
     from gsnmf.selection.chunked_projection import ChunkedColumns, ChunkedRows
 
     assert isinstance(matrix, DaskProducts)

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from gsnmf.dask_arrays import map_rows
-from gsnmf.dask_passes import side_by_side, sum_by_rows
-from gsnmf.dask_products import DaskProducts
+from gsnmf.out_of_core.arrays import map_rows
+from gsnmf.out_of_core.passes import side_by_side, sum_by_rows
+from gsnmf.out_of_core.products import DaskProducts
 from gsnmf.products import products
 from gsnmf.results import Weights
 from gsnmf.validation import Floats, Indices, Matrix

@@ -103,7 +103,7 @@ def solve_weights(
 ) -> Weights:
     """`fit_weights` for input that is known to be right, and without its warning."""
     if matrix.out_of_core:
-        from gsnmf.dask_products import DaskProducts
+        from gsnmf.out_of_core.products import DaskProducts
         from gsnmf.weights.chunked import solve_chunked_weights
 
         assert isinstance(matrix, DaskProducts)

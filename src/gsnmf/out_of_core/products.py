@@ -1,7 +1,7 @@
 """Products of a Dask array, whose chunks are dense arrays or SciPy sparse matrices: each request is one pass.
 
-Chunks are read again in every pass (`gsnmf.dask_passes`). An array that fits in the memory of all workers together is
-best persisted first (``matrix = matrix.persist()``).
+Chunks are read again in every pass (`gsnmf.out_of_core.passes`). An array that fits in the memory of all workers
+together is best persisted first (``matrix = matrix.persist()``).
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
-from gsnmf import dask_tasks
-from gsnmf.dask_arrays import gathered, located, thick
-from gsnmf.dask_passes import NO_META, SPLIT, Passes, by_rows, part_of
+from gsnmf.out_of_core import tasks
+from gsnmf.out_of_core.arrays import gathered, located, thick
+from gsnmf.out_of_core.passes import NO_META, SPLIT, Passes, by_rows, part_of
 from gsnmf.products import Products
 from gsnmf.validation import Floats, Indices, is_dask
 
@@ -92,7 +92,7 @@ class DaskProducts(Products):
     def gram(self, indices: Indices) -> NDArray[np.float64]:  # noqa: D102
         lazy, order, part = self.lazy_columns(indices)
         squares = da.blockwise(
-            dask_tasks.square, "ikl", lazy, "ik", new_axes={"l": indices.size}, adjust_chunks={"i": 1},
+            tasks.square, "ikl", lazy, "ik", new_axes={"l": indices.size}, adjust_chunks={"i": 1},
             dtype=np.float64, meta=np.empty((0, 0, 0)),
         )  # fmt: skip
         gram = self.passes.compute(squares.sum(axis=0, split_every=SPLIT), part=part)[0]
@@ -123,7 +123,7 @@ class DaskProducts(Products):
             return self.squared_norm
         left, right = self._spread(W, "i"), self._spread(np.ascontiguousarray(H.T), "j")
         parts = da.blockwise(
-            dask_tasks.squared_residual, "ij", self.passes.held, "ij", left, "ik", right, "jk", concatenate=True,
+            tasks.squared_residual, "ij", self.passes.held, "ij", left, "ik", right, "jk", concatenate=True,
             align_arrays=False, adjust_chunks={"i": 1, "j": 1}, dtype=np.float64, meta=NO_META,
         )  # fmt: skip
         return float(self.passes.compute(parts.sum(split_every=SPLIT))[0])
@@ -134,7 +134,7 @@ class DaskProducts(Products):
         right = da.from_array(H.T[np.argsort(order)], chunks=(widths, -1), name=False)
         chosen = da.from_array(np.concatenate(local), chunks=(widths,), name=False)
         norms = da.blockwise(
-            partial(dask_tasks.residual_norms, across=self._across), "ij",
+            partial(tasks.residual_norms, across=self._across), "ij",
             thick(self.passes.held, blocks, self._across), "ij", chosen, self._inner,
             self._spread(W, self._outer), f"{self._outer}k", right, f"{self._inner}k", concatenate=True,
             align_arrays=False, adjust_chunks={self._outer: 1, self._inner: widths}, dtype=np.float64, meta=NO_META,
@@ -150,27 +150,27 @@ class DaskProducts(Products):
         """
         lengths = np.sqrt(self.squared_column_norms[indices])
         if self._across:
-            return dask_tasks.orthonormal(self.columns(indices).astype(np.float64) / lengths)
+            return tasks.orthonormal(self.columns(indices).astype(np.float64) / lengths)
         lazy, order, part = self.lazy_columns(indices)
         width = indices.size
-        prepare = partial(dask_tasks.scaled_columns, order=order, lengths=lengths)
+        prepare = partial(tasks.scaled_columns, order=order, lengths=lengths)
         (columns,), _ = self.passes.run(keep=(by_rows(prepare, lazy, width=width),), part=part)
         # QR of each chunk, and of all their triangles: the orthogonal factor of a chunk is the product of both
         triangles = da.blockwise(
-            dask_tasks.chunk_triangle, "ikl", columns, "ik", new_axes={"l": width}, adjust_chunks={"i": 1},
+            tasks.chunk_triangle, "ikl", columns, "ik", new_axes={"l": width}, adjust_chunks={"i": 1},
             dtype=np.float64, meta=np.empty((0, 0, 0)),
         )  # fmt: skip
         stacked = self.passes.compute(triangles, part=0.0)[0]
-        factor, triangle = dask_tasks.orthonormal(stacked.reshape(-1, width))
+        factor, triangle = tasks.orthonormal(stacked.reshape(-1, width))
         parts = da.from_array(factor, chunks=(width, -1), name=False)
-        basis = by_rows(dask_tasks.chunk_basis, columns, parts, width=width)
+        basis = by_rows(tasks.chunk_basis, columns, parts, width=width)
         return self.passes.run(keep=(basis,), part=0.0)[0][0], triangle
 
     def row_residual_norms(self, rows: da.Array, W: da.Array, H: Floats) -> da.Array:
         """Lazily, squared norms of those rows of M - W H of which a lazy mask says so; zero elsewhere."""
         right = self._spread(np.ascontiguousarray(H.T), "j")
         return da.blockwise(
-            dask_tasks.row_residual_norms, "ij", self.passes.held, "ij", rows, "i", W, "ik", right, "jk",
+            tasks.row_residual_norms, "ij", self.passes.held, "ij", rows, "i", W, "ik", right, "jk",
             concatenate=True, align_arrays=False, adjust_chunks={"j": 1}, dtype=np.float64, meta=NO_META,
         ).sum(axis=1, split_every=SPLIT)  # fmt: skip
 
@@ -200,7 +200,7 @@ class DaskProducts(Products):
     def lazy_product(self, block: da.Array) -> da.Array:
         """The lazy product, in double precision, with a lazy block of columns in the chunks of the inner axis."""
         products = da.blockwise(
-            partial(dask_tasks.product, across=self._across), "ijk", self.passes.held, "ij", block, f"{self._inner}k",
+            partial(tasks.product, across=self._across), "ijk", self.passes.held, "ij", block, f"{self._inner}k",
             align_arrays=False, adjust_chunks={self._inner: 1}, dtype=np.float64, meta=np.empty((0, 0, 0)),
         )  # fmt: skip
         return products.sum(axis=0 if self._across else 1, split_every=SPLIT)
@@ -213,7 +213,7 @@ class DaskProducts(Products):
         # One task does both where a chunk has all that it takes, so that chunks never go from worker to worker
         ordered, order = np.sort(indices), np.argsort(np.argsort(indices, kind="stable"))
         lazy, images = self._pairs(
-            partial(dask_tasks.extracted_with_product, indices=ordered, across=self._across), indices.size, self.dtype
+            partial(tasks.extracted_with_product, indices=ordered, across=self._across), indices.size, self.dtype
         )
         return lazy, images, order
 
@@ -249,12 +249,12 @@ class DaskProducts(Products):
 
     def there_and_back(self, vector: Floats, basis: da.Array, coefficients: Floats) -> tuple[da.Array, da.Array]:
         """Lazily, x = M y - U c, one column in the chunks of rows, and M'x, for a vector y and a basis U in them."""
-        work = partial(dask_tasks.there_and_back, coefficients=coefficients)
+        work = partial(tasks.there_and_back, coefficients=coefficients)
         y = self._spread(vector[:, None], "j")
         if self.passes.array.numblocks[1] == 1:
             return self._pairs(work, 1, vectors=(y, "jk", basis, "il"))
         product = self.lazy_product(y)
-        x = by_rows(partial(dask_tasks.less, coefficients=coefficients), product, basis, width=1)
+        x = by_rows(partial(tasks.less, coefficients=coefficients), product, basis, width=1)
         return x, self.T.lazy_product(x)
 
     def lazy_columns(self, indices: Indices) -> tuple[da.Array, Indices, float]:

@@ -11,8 +11,8 @@ import dask.array as da
 import numpy as np
 import scipy.sparse as sp
 
-from gsnmf.dask_chunks import held
-from gsnmf.dask_passes import NO_META, only
+from gsnmf.out_of_core.chunks import held
+from gsnmf.out_of_core.passes import NO_META, only
 from gsnmf.products import dense
 from gsnmf.threads import in_one_thread
 from gsnmf.validation import Floats, Indices, check_matrix, float_type, is_dask

@@ -19,7 +19,7 @@ import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
-from gsnmf.dask_chunks import held, inspected
+from gsnmf.out_of_core.chunks import held, inspected
 from gsnmf.products import safe_exponent
 from gsnmf.threads import in_one_thread
 from gsnmf.validation import float_type

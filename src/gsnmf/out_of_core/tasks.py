@@ -7,8 +7,8 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from gsnmf.dask_arrays import extracted
-from gsnmf.dask_passes import only
+from gsnmf.out_of_core.arrays import extracted
+from gsnmf.out_of_core.passes import only
 from gsnmf.products import BLOCK_BYTES, DenseProducts, SparseProducts, dense
 from gsnmf.validation import Floats, Indices, Matrix, Sparse, check_matrix
 
