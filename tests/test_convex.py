@@ -14,7 +14,8 @@ from gsnmf.convex import project, solve_convex
 from gsnmf.convex.fast_gradient import fast_gradient
 from gsnmf.convex.model import ConvexModel
 from gsnmf.convex.penalties import PENALTIES, TRACE
-from gsnmf.convex.solve import PATH, convex_selection, fast_gradient_selection, is_trivial
+from gsnmf.convex.selection import PATH, convex_selection, fast_gradient_selection
+from gsnmf.convex.solve import is_trivial
 from gsnmf.convex.working_set import WorkingSetSolver
 from gsnmf.datasets import fully_random, middle_points, planted
 from gsnmf.metrics import accuracy

@@ -7,7 +7,7 @@ from gsnmf.convex import project
 from gsnmf.convex.fast_gradient import fast_gradient, memory_needed
 from gsnmf.convex.model import ConvexModel
 from gsnmf.convex.penalties import TRACE
-from gsnmf.convex.solve import fast_gradient_selection
+from gsnmf.convex.selection import fast_gradient_selection
 from gsnmf.datasets import fully_random
 from gsnmf.products import products
 

@@ -13,7 +13,7 @@ import numpy as np
 from gsnmf.checkpoint import Checkpoint
 from gsnmf.convex.exact import solve_exact
 from gsnmf.convex.penalties import GROUP_2, GROUP_INF, TRACE, Penalty
-from gsnmf.convex.solve import convex_selection, fast_gradient_selection
+from gsnmf.convex.selection import convex_selection, fast_gradient_selection
 from gsnmf.products import Products
 from gsnmf.results import Selection
 from gsnmf.selection.automatic import automatic_selection

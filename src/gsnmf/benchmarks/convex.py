@@ -26,7 +26,7 @@ from gsnmf.benchmarks._measurement import load, machine_facts, megabytes, peak_m
 from gsnmf.convex import solve_convex
 from gsnmf.convex.fast_gradient import fast_gradient, memory_needed
 from gsnmf.convex.model import ConvexModel
-from gsnmf.convex.solve import convex_selection
+from gsnmf.convex.selection import convex_selection
 from gsnmf.datasets import fully_random, planted
 from gsnmf.datasets.paper import paper_matrix
 from gsnmf.products import products

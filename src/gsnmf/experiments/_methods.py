@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from gsnmf.convex.solve import fast_gradient_selection
+from gsnmf.convex.selection import fast_gradient_selection
 from gsnmf.datasets.published import COLUMNS
 from gsnmf.datasets.synthetic import fully_random
 from gsnmf.factorize import select

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, cast
 
-from gsnmf.convex.solve import convex_selection
+from gsnmf.convex.selection import convex_selection
 from gsnmf.products import Products
 from gsnmf.results import Selection, StopReason
 from gsnmf.selection.candidates import Candidates, Fit, candidate_pool

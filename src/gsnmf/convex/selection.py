@@ -1,0 +1,191 @@
+"""From solutions of the convex model to the best selection.
+
+On real data no one value of lambda~ is best: the paper tries ten in [1e-3, 10] and keeps the selection with the
+smallest true error, and so does `convex_selection`, from large to small, each from the solution before. It goes along
+them with a wide gap, ends where the solution spends more than the rank (trace X + trace Y counts columns and rows), and
+solves the best of them again to the gap asked for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from gsnmf.convex.fast_gradient import fast_gradient, memory_needed
+from gsnmf.convex.model import ConvexModel
+from gsnmf.convex.penalties import TRACE, Penalty
+from gsnmf.convex.postprocess import by_importance, completed, largest_diagonal, largest_of_both, settle_ties
+from gsnmf.convex.solve import SELECTION_GAP, Start, is_trivial, started_solver
+from gsnmf.convex.working_set import DEFAULT_MEMORY, WorkingSetSolver
+from gsnmf.products import Products
+from gsnmf.results import ConvexSolution, Selection
+from gsnmf.validation import Indices
+from gsnmf.weights import solve_weights
+
+PATH = tuple(float(value) for value in np.logspace(1, -3, 10))
+"""The paper's ten values of lambda~, from the largest."""
+
+_PATH_GAP = 3e-2
+"""Gap along the path, where solutions are only ranked by the selections that they lead to."""
+_RANKING = 1e-3
+"""Tolerance on the weights of selections that are ranked."""
+_EXACT_FIT = 1e-6
+_GIVEN_SIZES = 0.5
+"""lambda~ where the numbers of columns and of rows are given."""
+_PATIENCE = 2
+"""Values of lambda~ without a better selection before the path ends."""
+
+
+def convex_selection(
+    matrix: Products,
+    rank: int | tuple[int, int],
+    *,
+    penalty: Penalty = TRACE,
+    with_rows: bool = True,
+    method: str = "convex",
+    tolerance: float = SELECTION_GAP,
+    memory: int = DEFAULT_MEMORY,
+) -> Selection:
+    """Columns and rows by the convex model.
+
+    With a pair (n_columns, n_rows): those of the largest diagonal entries for lambda~ = 0.5, ties settled by the true
+    error. With one number: in order of importance or by the largest of both diagonals (`gsnmf.convex.postprocess`), the
+    best by the true error along a descending path of lambda~.
+    """
+    size = rank if isinstance(rank, int) else sum(rank)
+    start = Start.of(matrix, size, with_rows)
+    solver = started_solver(matrix, start, with_rows, memory, 2000)
+
+    def model(relative: float) -> ConvexModel:
+        return ConvexModel(matrix, start.strength(relative, size), penalty, with_rows)
+
+    if isinstance(rank, int):
+        return _best_along_path(solver, model, rank, start, method, tolerance)
+    solution = solver.solve(model(_GIVEN_SIZES), tolerance)
+    return _completed(settle_ties(largest_diagonal(solution, *rank, method), solution, matrix), rank, matrix, start)
+
+
+def fast_gradient_selection(
+    matrix: Products,
+    rank: int | tuple[int, int],
+    *,
+    with_rows: bool = True,
+    method: str = "gs-fgm",
+    as_printed: bool = False,
+) -> Selection:
+    """GS-FGM, or FGNSR without rows, by the paper's protocol.
+
+    With a pair (n_columns, n_rows): lambda~ = 0.25, tolerance 1e-4, largest diagonal entries (its synthetic
+    experiments), ties settled by the true error unless ``as_printed``. With one number: ten lambda~, the printed
+    stopping rule with tolerance 1e-2, order of importance (its real data).
+    """
+    needed = memory_needed(matrix.shape, with_rows)
+    if needed > 2 * DEFAULT_MEMORY:
+        raise ValueError(
+            f"method={method!r} holds all of X and Y, about {needed / 2**30:.0f} GiB for a matrix of shape "
+            f"{matrix.shape}; use method='convex', which solves the same model on a working set."
+        )
+    given = not isinstance(rank, int)
+    size = sum(rank) if not isinstance(rank, int) else rank
+    start = Start.of(matrix, size, with_rows)
+
+    def solve(relative: float) -> ConvexSolution:
+        model = ConvexModel(matrix, start.strength(relative, size), TRACE, with_rows)
+        tolerance = 1e-4 if given else 1e-2
+        return fast_gradient(
+            model, start.columns, start.rows, start.X, start.Y, tolerance=tolerance, as_printed=not given
+        )
+
+    search = _Search(matrix, rank, start, method)
+    for relative in () if search.settled else [0.25] if given else PATH:
+        solution = solve(relative)
+        if isinstance(rank, int):
+            search.offer(by_importance(solution, matrix, rank, method))
+        else:
+            selection = largest_diagonal(solution, *rank, method)
+            search.offer(selection if as_printed else settle_ties(selection, solution, matrix))
+        if is_trivial(solution, matrix.shape):
+            break
+    return search.result
+
+
+class _Search:
+    """The best selection so far by the true error."""
+
+    def __init__(self, matrix: Products, rank: int | tuple[int, int], start: Start, method: str) -> None:
+        self.matrix, self.rank, self.start = matrix, rank, start
+        order = "c" * start.columns.size + "r" * start.rows.size
+        enough = len(order) == (rank if isinstance(rank, int) else sum(rank))
+        self._best = Selection(
+            start.columns, start.rows, order, method, "rank reached" if enough else "residual is zero"
+        )
+        self._error = math.inf
+        self.settled = start.relative_error <= _EXACT_FIT and (
+            isinstance(rank, int) or rank == (start.columns.size, start.rows.size)
+        )
+        """Whether the start leaves nothing to explain."""
+
+    def offer(self, *selections: Selection) -> bool:
+        """Take the best of these if it is better than all before; whether it is."""
+        errors = [
+            solve_weights(self.matrix, selection.columns, selection.rows, tolerance=_RANKING).relative_error
+            for selection in selections
+        ]
+        best = int(np.argmin(errors))
+        if errors[best] >= self._error:
+            return False
+        self._best, self._error = selections[best], errors[best]
+        return True
+
+    @property
+    def result(self) -> Selection:
+        if self.settled or self._error <= _EXACT_FIT:
+            return self._best
+        return _completed(self._best, self.rank, self.matrix, self.start)
+
+
+def _best_along_path(
+    solver: WorkingSetSolver,
+    model: Callable[[float], ConvexModel],
+    rank: int,
+    start: Start,
+    method: str,
+    tolerance: float,
+) -> Selection:
+    matrix = solver.matrix
+    search = _Search(matrix, rank, start, method)
+
+    def offer(solution: ConvexSolution) -> bool:
+        return search.offer(by_importance(solution, matrix, rank, method), largest_of_both(solution, rank, method))
+
+    best, at_best, waited = PATH[0], solver, 0
+    for relative in () if search.settled else PATH:
+        solution = solver.solve(model(relative), max(tolerance, _PATH_GAP))
+        waited += 1
+        if offer(solution):
+            best, at_best, waited = relative, solver.copy(), 0
+        spent = solution.column_diagonal.sum() + solution.row_diagonal.sum()
+        if waited >= _PATIENCE or spent >= rank or is_trivial(solution, matrix.shape):
+            break
+    if not search.settled and tolerance < _PATH_GAP:
+        offer(at_best.solve(model(best), tolerance))
+    return search.result
+
+
+def _completed(selection: Selection, rank: int | tuple[int, int], matrix: Products, start: Start) -> Selection:
+    """The selection, filled up if the solution has fewer columns and rows than asked for."""
+    if not isinstance(rank, int):
+        by_norm = [np.argsort(-side.squared_column_norms, kind="stable") for side in (matrix, matrix.T)]
+        others = [np.concatenate(pair) for pair in zip((start.columns, start.rows), by_norm, strict=True)]
+        return completed(selection, *rank, *(_distinct(indices) for indices in others))
+    missing = rank - selection.n_selected
+    columns = start.columns[~np.isin(start.columns, selection.columns)][: max(0, missing)]
+    n_columns = selection.columns.size + columns.size
+    return completed(selection, n_columns, rank - n_columns, columns, start.rows)
+
+
+def _distinct(indices: Indices) -> Indices:
+    _, first = np.unique(indices, return_index=True)
+    return indices[np.sort(first)]
