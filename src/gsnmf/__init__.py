@@ -3,6 +3,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import sklearn  # noqa: F401, before Numba, whose many objects would cost Python's garbage collection a tenth of a second
+
 from gsnmf import convex, metrics
 from gsnmf.estimator import GSNMF
 from gsnmf.factorize import factorize, select
@@ -53,4 +55,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)
