@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize, minimize_scalar
 from sklearn.exceptions import ConvergenceWarning
 
+import gsnmf
 from gsnmf.convex import project, solve_convex
 from gsnmf.convex.fast_gradient import fast_gradient
 from gsnmf.convex.model import ConvexModel
@@ -376,6 +377,17 @@ def test_a_copy_of_a_solver_goes_on_from_where_it_was(noisy):
     assert found.n_iterations == expected.n_iterations
     assert_array_equal(found.X, expected.X)
     assert_array_equal(found.Y, expected.Y)
+
+
+def test_a_selection_that_is_not_certified_says_so():
+    truth = fully_random(1e-3, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="is not certified") as caught:
+        found = gsnmf.select(truth.matrix, (20, 20), method="convex")
+    assert caught[0].filename == __file__
+    assert accuracy(found.columns, found.rows, truth.columns, truth.rows) == 1.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        gsnmf.select(truth.matrix, (20, 20), method="auto")  # promises nothing of the kind
 
 
 def test_the_path_ends_where_the_rank_is_spent(noisy, monkeypatch):

@@ -9,9 +9,11 @@ solves the best of them again to the gap asked for.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from gsnmf.convex.fast_gradient import fast_gradient, memory_needed
 from gsnmf.convex.model import ConvexModel
@@ -47,12 +49,13 @@ def convex_selection(
     method: str = "convex",
     tolerance: float = SELECTION_GAP,
     memory: int = DEFAULT_MEMORY,
+    warn: bool = True,
 ) -> Selection:
     """Columns and rows by the convex model.
 
     With a pair (n_columns, n_rows): those of the largest diagonal entries for lambda~ = 0.5, ties settled by the true
     error. With one number: in order of importance or by the largest of both diagonals (`gsnmf.convex.postprocess`), the
-    best by the true error along a descending path of lambda~.
+    best by the true error along a descending path of lambda~. If the gap is not reached, a warning says so.
     """
     size = rank if isinstance(rank, int) else sum(rank)
     start = Start.of(matrix, size, with_rows)
@@ -61,10 +64,22 @@ def convex_selection(
     def model(relative: float) -> ConvexModel:
         return ConvexModel(matrix, start.strength(relative, size), penalty, with_rows)
 
+    solution: ConvexSolution | None
     if isinstance(rank, int):
-        return _best_along_path(solver, model, rank, start, method, tolerance)
-    solution = solver.solve(model(_GIVEN_SIZES), tolerance)
-    return _completed(settle_ties(largest_diagonal(solution, *rank, method), solution, matrix), rank, matrix, start)
+        selection, solution = _best_along_path(solver, model, rank, start, method, tolerance)
+    else:
+        solution = solver.solve(model(_GIVEN_SIZES), tolerance)
+        chosen = settle_ties(largest_diagonal(solution, *rank, method), solution, matrix)
+        selection = _completed(chosen, rank, matrix, start)
+    if warn and solution is not None and not solution.converged:
+        warnings.warn(
+            f"The convex model stopped at a relative gap of {solution.gap:.1e}, above {tolerance:.1e} "
+            f"({solution.stop_reason}): the choice may be right, but is not certified. The less noise, the more steps "
+            "it takes; gsnmf.convex.solve_convex has no limit on them but max_iterations.",
+            ConvergenceWarning,
+            stacklevel=5,  # the caller of gsnmf.select
+        )
+    return selection
 
 
 def fast_gradient_selection(
@@ -153,15 +168,18 @@ def _best_along_path(
     start: Start,
     method: str,
     tolerance: float,
-) -> Selection:
+) -> tuple[Selection, ConvexSolution | None]:
+    """The best selection, and the solution for the lambda~ that it is from; none if the start explains all."""
     matrix = solver.matrix
     search = _Search(matrix, rank, start, method)
 
     def offer(solution: ConvexSolution) -> bool:
         return search.offer(by_importance(solution, matrix, rank, method), largest_of_both(solution, rank, method))
 
+    if search.settled:
+        return search.result, None
     best, at_best, waited = PATH[0], solver, 0
-    for relative in () if search.settled else PATH:
+    for relative in PATH:
         solution = solver.solve(model(relative), max(tolerance, _PATH_GAP))
         waited += 1
         if offer(solution):
@@ -169,9 +187,9 @@ def _best_along_path(
         spent = solution.column_diagonal.sum() + solution.row_diagonal.sum()
         if waited >= _PATIENCE or spent >= rank or is_trivial(solution, matrix.shape):
             break
-    if not search.settled and tolerance < _PATH_GAP:
-        offer(at_best.solve(model(best), tolerance))
-    return search.result
+    certified = at_best.solve(model(best), tolerance)
+    offer(certified)
+    return search.result, certified
 
 
 def _completed(selection: Selection, rank: int | tuple[int, int], matrix: Products, start: Start) -> Selection:

@@ -69,6 +69,8 @@ _PROJECTIONS: tuple[_Method, ...] = (
     partial(successive_projection, axis="columns"),
     generalized_successive_projection,
 )
+_CONVEX: _Method = partial(convex_selection, warn=False)
+"""A start like any other, certified or not."""
 _HULLS: tuple[_Method, ...] = (
     partial(xray, rule="dist", axis="rows"),
     partial(xray, rule="greedy", axis="rows"),
@@ -89,14 +91,14 @@ def automatic_selection(matrix: Products, rank: int | tuple[int, int], effort: E
     small = matrix.shape[0] * matrix.shape[1] <= budget.convex_entries and not matrix.out_of_core
     if not isinstance(rank, int):
         if small:
-            return convex_selection(matrix, rank, method="auto")
+            return convex_selection(matrix, rank, method="auto", warn=False)
         columns_and_rows = successive_projection_both(matrix, *rank)
         return _named(columns_and_rows)
     n_exchanges = budget.seconds / _exchange_seconds(matrix.shape, budget.candidates, rank)
     pursued = effort != "fast"
     candidates = candidate_pool(matrix, _n_candidates(matrix.shape, budget, rank) if n_exchanges >= 1 or pursued else 0)
     hulls = budget.hulls and not matrix.out_of_core  # they would read the data for every score
-    methods = [*_PROJECTIONS, *([convex_selection] if small else []), *(_HULLS if hulls else [])]
+    methods = [*_PROJECTIONS, *([_CONVEX] if small else []), *(_HULLS if hulls else [])]
     fits = _starts(candidates, rank, methods, with_pursuit=pursued)
     best = fits[0]
     for fit in fits[: budget.n_refined]:
