@@ -31,7 +31,7 @@ _CANCELLED = 1e-10
 """Below this part of what they are the difference of, Gram products have lost too many digits."""
 
 _SPARSE_BLOCK = 0.1
-"""A dense block with at most this part of its entries is multiplied with a sparse matrix as a sparse one."""
+"""A dense block of which at most this part is not zero is multiplied with a sparse matrix as a sparse one."""
 
 _SAFE_EXPONENT = {np.dtype(np.float32): 40, np.dtype(np.float64): 400}
 

@@ -73,6 +73,9 @@ class ResidualNorms(ABC):
         for name in _OF_NORMS:
             getattr(self._norms, name)[...] = stored[name]
 
+    def rebuild(self, *_args: Any, **_kwargs: Any) -> None:  # noqa: B027, most sides store all that they need
+        """Compute again, for the indices chosen so far, what is too long to be stored: nothing unless overridden."""
+
     def farthest(self, other: ResidualSide | None) -> int | None:
         """First index of the largest residual norm, certain to rounding; None if every residual is zero."""
         if self.size == self.capacity:

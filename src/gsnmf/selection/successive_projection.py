@@ -48,8 +48,7 @@ def successive_projection(
         picks = stored.pop("picks")
         chosen = picks.tolist()
         side.restore(stored)
-        if hasattr(side, "rebuild"):
-            side.rebuild(picks, None)
+        side.rebuild(picks, None)
     while len(chosen) < rank and (best := side.farthest(None)) is not None:
         side.choose(best, None)
         chosen.append(best)
@@ -140,10 +139,9 @@ def _restore(sides: dict[str, Any], stored: State) -> list[tuple[str, int]]:
     for letter, side in sides.items():
         side.restore({name[2:]: array for name, array in stored.items() if name.startswith(f"{letter}.")})
     order, indices = stored["order"], stored["picks"]
-    if hasattr(sides["r"], "rebuild"):
-        is_column = order == "c"
-        sides["c"].rebuild(indices[is_column], np.cumsum(~is_column)[is_column], sides["r"])
-        sides["r"].rebuild(indices[~is_column], sides["c"])
+    is_column = order == "c"
+    sides["c"].rebuild(indices[is_column], np.cumsum(~is_column)[is_column], sides["r"])
+    sides["r"].rebuild(indices[~is_column], sides["c"])
     return list(zip(order.tolist(), indices.tolist(), strict=True))
 
 
