@@ -12,7 +12,7 @@ from sklearn.datasets import load_digits
 
 from _figure import figure_path, new_figure, save
 from gsnmf import GSNMF
-from gsnmf.demo import pixel_map
+from gsnmf.commands.examples import pixel_map
 from gsnmf.nmf import truncated_svd
 
 RANK = 16

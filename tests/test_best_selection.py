@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 import gsnmf
 from gsnmf.datasets import fully_random, middle_points
+from gsnmf.matrices.protocol import wrap
 from gsnmf.metrics import accuracy
-from gsnmf.products import products
-from gsnmf.selection.candidates import Candidates, candidate_pool
-from gsnmf.selection.pursuit import pursuit_path
-from gsnmf.selection.refinement import refine
+from gsnmf.search.candidates import Candidates, candidate_pool
+from gsnmf.search.exchange import refine
+from gsnmf.search.pursuit import pursuit_path
 
 
 def random_matrix(seed, shape=(25, 18), density=0.7):
@@ -23,7 +23,7 @@ def random_matrix(seed, shape=(25, 18), density=0.7):
 
 
 def everything(matrix):
-    held = products(matrix)
+    held = wrap(matrix)
     return Candidates(held, np.arange(held.shape[1]), np.arange(held.shape[0]))
 
 
@@ -147,7 +147,7 @@ def test_unknown_effort():
 def test_candidates_of_large_matrices_are_the_longest_and_the_farthest():
     rng = np.random.default_rng(0)
     matrix = rng.random((80, 300)) * rng.lognormal(0, 1, 300)
-    pool = candidate_pool(products(matrix), 60)
+    pool = candidate_pool(wrap(matrix), 60)
     assert pool.columns.indices.size <= 60
     assert set(np.argsort(-np.linalg.norm(matrix, axis=0))[:25]) <= set(pool.columns.indices.tolist())
     spa = gsnmf.select(matrix, 10, method="spa-columns").columns

@@ -8,8 +8,8 @@ import pytest
 import scipy.sparse as sp
 
 import gsnmf
-from gsnmf import checkpoint as checkpoints
-from gsnmf.selection.implicit_residual import ResidualNorms
+from gsnmf.matrices.projection import ResidualNorms
+from gsnmf.results import checkpoint as checkpoints
 
 METHODS = ["gspa", "spa-columns", "spa-rows"]
 
@@ -36,7 +36,7 @@ def before_every_search(monkeypatch, work):
     """Do something before any side looks for its farthest column or row."""
     kinds = [ResidualNorms]
     if find_spec("dask"):
-        kinds.append(import_module("gsnmf.selection.chunked_projection").ChunkedRows)
+        kinds.append(import_module("gsnmf.matrices.chunked.projection").ChunkedRows)
     for kind in kinds:
 
         def farthest(self, other, original=kind.farthest):

@@ -19,8 +19,8 @@ from gsnmf.convex.selection import PATH, convex_selection, fast_gradient_selecti
 from gsnmf.convex.solve import is_trivial
 from gsnmf.convex.working_set import WorkingSetSolver
 from gsnmf.datasets import fully_random, middle_points, planted
+from gsnmf.matrices.protocol import wrap
 from gsnmf.metrics import accuracy
-from gsnmf.products import products
 from gsnmf.selection.successive_projection import generalized_successive_projection
 from gsnmf.weights import solve_weights
 
@@ -72,8 +72,8 @@ def feasible_points(matrix, solution, name, with_rows, rng):
     column_weights, row_weights = matrix.sum(axis=0), matrix.sum(axis=1)
     used = np.diag((column_weights > 0).astype(float)), np.diag((row_weights > 0).astype(float))
     none = np.zeros((n, n)), np.zeros((m, m))
-    start = generalized_successive_projection(products(matrix), min(3, max(m, n)))
-    weights = solve_weights(products(matrix), start.columns, start.rows)
+    start = generalized_successive_projection(wrap(matrix), min(3, max(m, n)))
+    weights = solve_weights(wrap(matrix), start.columns, start.rows)
     X, Y = none[0].copy(), none[1].copy()
     X[start.columns], Y[:, start.rows] = weights.column_weights, weights.row_weights
     points = [none, (used[0], none[1]), whole(solution, matrix.shape)]
@@ -170,7 +170,7 @@ def test_the_optimum_is_that_of_a_generic_solver(name, with_rows):
 @pytest.mark.parametrize("with_rows", [True, False])
 @pytest.mark.parametrize("relative_strength", [0.25, 4.0])
 def test_both_solvers_agree_within_their_gaps(noisy, relative_strength, with_rows):
-    matrix = products(noisy.matrix)
+    matrix = wrap(noisy.matrix)
     ours = solve_convex(
         noisy.matrix, 7, relative_strength=relative_strength, with_rows=with_rows, tolerance=1e-4, max_iterations=20000
     )
@@ -278,7 +278,7 @@ def test_transposition_swaps_columns_and_rows(noisy):
     assert_allclose(turned.strength, solution.strength, rtol=1e-3)
     assert_allclose(turned.objective, solution.objective, rtol=2e-3)
     for matrix, rank in ((noisy.matrix, (3, 4)), (noisy.matrix.T, (4, 3))):
-        selection = convex_selection(products(matrix), rank)
+        selection = convex_selection(wrap(matrix), rank)
         columns, rows = (noisy.columns, noisy.rows) if rank == (3, 4) else (noisy.rows, noisy.columns)
         assert_array_equal(np.sort(selection.columns), np.sort(columns))
         assert_array_equal(np.sort(selection.rows), np.sort(rows))
@@ -288,8 +288,8 @@ def test_transposition_swaps_columns_and_rows(noisy):
 @pytest.mark.parametrize("select", [convex_selection, fast_gradient_selection])
 @pytest.mark.parametrize("rank", [7, (3, 4)])
 def test_the_unit_of_the_matrix_does_not_matter(noisy, select, rank, unit):
-    expected = select(products(noisy.matrix), rank)
-    found = select(products(unit * noisy.matrix), rank)
+    expected = select(wrap(noisy.matrix), rank)
+    found = select(wrap(unit * noisy.matrix), rank)
     assert_array_equal(found.columns, expected.columns)
     assert_array_equal(found.rows, expected.rows)
 
@@ -300,8 +300,8 @@ def test_a_noise_level_instead_of_lambda(noisy, noise):
     norm = np.linalg.norm(noisy.matrix)
     assert solution.residual_norm <= noise * norm
     assert solution.converged
-    larger = WorkingSetSolver(products(noisy.matrix), max_steps=20000)
-    model = ConvexModel(products(noisy.matrix), 1.15 * solution.strength)
+    larger = WorkingSetSolver(wrap(noisy.matrix), max_steps=20000)
+    model = ConvexModel(wrap(noisy.matrix), 1.15 * solution.strength)
     assert larger.solve(model, 1e-4).residual_norm > noise * norm
 
 
@@ -354,7 +354,7 @@ def test_a_small_memory_ends_with_an_honest_gap():
 
 @pytest.mark.parametrize("name", PENALTIES)
 def test_a_path_is_as_good_as_single_solutions(noisy, name):
-    matrix = products(noisy.matrix)
+    matrix = wrap(noisy.matrix)
     shared = WorkingSetSolver(matrix)
     for relative in (10.0, 3.0, 1.0):
         model = ConvexModel(matrix, relative * 0.01 * matrix.squared_norm, PENALTIES[name])
@@ -366,7 +366,7 @@ def test_a_path_is_as_good_as_single_solutions(noisy, name):
 
 
 def test_a_copy_of_a_solver_goes_on_from_where_it_was(noisy):
-    matrix = products(noisy.matrix)
+    matrix = wrap(noisy.matrix)
     solver = WorkingSetSolver(matrix)
     models = [ConvexModel(matrix, relative * 0.01 * matrix.squared_norm) for relative in (3.0, 1.0)]
     solver.solve(models[0], 1e-2)
@@ -399,7 +399,7 @@ def test_the_path_ends_where_the_rank_is_spent(noisy, monkeypatch):
         return solved[-1][0]
 
     monkeypatch.setattr(WorkingSetSolver, "solve", recorded)
-    found = convex_selection(products(noisy.matrix), 7)
+    found = convex_selection(wrap(noisy.matrix), 7)
     assert accuracy(found.columns, found.rows, noisy.columns, noisy.rows) == 1.0
     *path, (last, gap) = solved
     strengths = [solution.strength for solution, _ in path]
@@ -429,7 +429,7 @@ SELECTORS = pytest.mark.parametrize("select", [convex_selection, fast_gradient_s
 def test_planted_columns_and_rows_are_found(select, generate, noise):
     for seed in range(25 if noise == 0.483 else 2):
         truth = generate(noise, random_state=seed)
-        found = select(products(truth.matrix), (truth.columns.size, truth.rows.size))
+        found = select(wrap(truth.matrix), (truth.columns.size, truth.rows.size))
         assert accuracy(found.columns, found.rows, truth.columns, truth.rows) == 1.0
 
 
@@ -438,7 +438,7 @@ def test_the_printed_fast_gradient_leaves_ties_to_the_diagonal():
     worse = 0
     for seed in range(25):
         truth = fully_random(0.483, random_state=seed)
-        printed = fast_gradient_selection(products(truth.matrix), (20, 20), as_printed=True)
+        printed = fast_gradient_selection(wrap(truth.matrix), (20, 20), as_printed=True)
         worse += accuracy(printed.columns, printed.rows, truth.columns, truth.rows) < 1.0
     assert 0 < worse < 8
 
@@ -449,7 +449,7 @@ def test_planted_columns_and_rows_are_found_without_noise(select):
     for seed in range(3):
         truth = fully_random(0.0, shape=(60, 50), n_columns=8, n_rows=6, random_state=seed)
         for rank in ((8, 6),) if select is fast_gradient_selection else (14, (8, 6)):
-            found = select(products(truth.matrix), rank)
+            found = select(wrap(truth.matrix), rank)
             assert accuracy(found.columns, found.rows, truth.columns, truth.rows) == 1.0
 
 
@@ -457,7 +457,7 @@ def test_planted_columns_and_rows_are_found_without_noise(select):
 @pytest.mark.parametrize("rank", [2, (1, 1)])
 @pytest.mark.parametrize("matrix", [np.zeros((3, 4)), np.ones((3, 4)), np.ones((1, 5)), np.eye(4), np.eye(3)[:, :2]])
 def test_degenerate_matrices_give_distinct_indices(select, matrix, rank):
-    found = select(products(matrix), rank)
+    found = select(wrap(matrix), rank)
     assert np.unique(found.columns).size == found.columns.size <= 2
     assert np.unique(found.rows).size == found.rows.size <= 2
     assert len(found.order) == found.columns.size + found.rows.size
@@ -466,7 +466,7 @@ def test_degenerate_matrices_give_distinct_indices(select, matrix, rank):
 @SELECTORS
 def test_columns_only_chooses_no_rows(select):
     truth = planted((40, 30), 4, 0, noise_level=0.05, random_state=0)
-    found = select(products(np.asarray(truth.matrix)), 4, with_rows=False)
+    found = select(wrap(np.asarray(truth.matrix)), 4, with_rows=False)
     assert found.rows.size == 0
     assert_array_equal(np.sort(found.columns), np.sort(truth.columns))
 

@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 from scipy.optimize import nnls
 
 import gsnmf
-import gsnmf.checkpoint
+import gsnmf.results.checkpoint
 from gsnmf.datasets import fully_random, planted
-from gsnmf.explanation import Explanation
+from gsnmf.explanation.explanation import Explanation
+from gsnmf.matrices.protocol import wrap
 from gsnmf.metrics import relative_error
-from gsnmf.products import products
 from gsnmf.selection.successive_projection import generalized_successive_projection, successive_projection
 from gsnmf.weights.eliminated import RowSums, curvature_matrix, row_sums
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
-passes = pytest.importorskip("gsnmf.out_of_core.passes")
+passes = pytest.importorskip("gsnmf.matrices.chunked.passes")
 
 FORMS = {
     "dense": np.asarray,
@@ -70,7 +70,7 @@ def chunkings(draw, length):
 @pytest.mark.parametrize("form", FORMS)
 def test_all_products_agree_with_those_in_memory(form, chunks, dtype, transposed):
     dense = random_matrix((23, 17), dtype=dtype)
-    matrix, expected = products(to_dask(dense, CHUNKS[chunks], FORMS[form])), products(dense.astype(np.float64))
+    matrix, expected = wrap(to_dask(dense, CHUNKS[chunks], FORMS[form])), wrap(dense.astype(np.float64))
     if transposed:
         matrix, expected = matrix.T, expected.T
     assert matrix.T.T is matrix
@@ -147,7 +147,7 @@ def test_the_path_of_ranks_is_the_same():
 
 @pytest.mark.parametrize("shape", [(60, 90), (90, 60)])
 def test_residuals_far_below_the_columns(shape):
-    """Products by linearity have no digits left there; the true residuals must decide."""
+    """Matrix by linearity have no digits left there; the true residuals must decide."""
     rng = np.random.default_rng(0)
     matrix = (rng.random((shape[0], 25)) * np.geomspace(1, 1e-8, 25)) @ rng.random((25, shape[1]))
     array = to_dask(matrix, (20, 30))
@@ -248,7 +248,7 @@ class TestPasses:
 
     def test_the_count_of_the_products_is_that_of_the_reads(self):
         array, reads = self.counted(random_matrix((50, 40)), (13, -1))
-        held = products(array)
+        held = wrap(array)
         generalized_successive_projection(held, 5)
         successive_projection(held, 5, axis="rows")
         assert held.n_passes == held.T.n_passes == pytest.approx(sum(reads.values()) / array.npartitions)
@@ -259,7 +259,7 @@ class TestPasses:
         array, reads = self.counted(random_matrix((50, 40)), (13, -1))
         gsnmf.select(array, 6, method="spa-columns")
         assert max(reads.values()) <= 1 + 6
-        held = products(array)
+        held = wrap(array)
         np.testing.assert_allclose(held.T.squared_column_norms, (random_matrix((50, 40)) ** 2).sum(axis=1))
         assert held.n_passes == 2
 
@@ -267,7 +267,7 @@ class TestPasses:
         matrix = random_matrix((300, 200))
         np.save(tmp_path / "matrix.npy", matrix)
         mapped = np.load(tmp_path / "matrix.npy", mmap_mode="r")
-        assert np.shares_memory(products(gsnmf.validation.check_matrix(mapped)).matrix, mapped)
+        assert np.shares_memory(wrap(gsnmf.matrices.checks.check_matrix(mapped)).matrix, mapped)
         found, expected = gsnmf.select(mapped, 9, method="gspa"), gsnmf.select(matrix, 9, method="gspa")
         np.testing.assert_array_equal(found.columns, expected.columns)
         np.testing.assert_array_equal(found.rows, expected.rows)
@@ -332,10 +332,10 @@ class TestLongSide:
     @pytest.mark.parametrize("method", ["gspa", "spa-rows"])
     def test_a_checkpoint_holds_only_what_is_short(self, method, tmp_path, monkeypatch):
         monkeypatch.setattr("gsnmf.selection.successive_projection._IN_DRIVER", 0)
-        monkeypatch.setattr("gsnmf.checkpoint._SHARE", 0.0)
+        monkeypatch.setattr("gsnmf.results.checkpoint._SHARE", 0.0)
         path, array = tmp_path / "selection.npz", to_dask(self.tall, (50, -1))
         expected = gsnmf.select(self.tall, 9, method=method)
-        saved = gsnmf.checkpoint.Checkpoint.save
+        saved = gsnmf.results.checkpoint.Checkpoint.save
 
         def interrupted(checkpoint, state, *, last=False):
             saved(checkpoint, state, last=last)
@@ -343,7 +343,7 @@ class TestLongSide:
                 raise KeyboardInterrupt
 
         with monkeypatch.context() as patch:
-            patch.setattr(gsnmf.checkpoint.Checkpoint, "save", interrupted)
+            patch.setattr(gsnmf.results.checkpoint.Checkpoint, "save", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 gsnmf.select(array, 9, method=method, checkpoint=path)
         with np.load(path) as file:
@@ -491,7 +491,7 @@ class TestLazyResults:
         assert "strongest rows" in found._repr_html_()
 
     def test_too_long_a_left_factor_is_not_held(self, monkeypatch):
-        monkeypatch.setattr("gsnmf.explanation._MOST_BYTES", 8 * 100)
+        monkeypatch.setattr("gsnmf.explanation.explanation._MOST_BYTES", 8 * 100)
         with pytest.raises(ValueError, match=r"at most 100 entries; got 60 x 6\. Factorize some of the rows"):
             Explanation(self.result()).residuals("rows")
         assert len(Explanation(self.result()).factors()) == 6
@@ -517,8 +517,8 @@ class TestLazyResults:
 
     def test_a_report(self):
         pytest.importorskip("jinja2")
-        from gsnmf.report.findings import gather
-        from gsnmf.report.page import render_report
+        from gsnmf.reports.findings import gather
+        from gsnmf.reports.page import render_report
 
         assert "No bound computed" in render_report(gather(self.result()))
 
@@ -607,7 +607,7 @@ class TestErrors:
 
     @pytest.mark.parametrize("method", ["auto", "pursuit"])
     def test_methods_with_candidates_say_where_they_end(self, method, monkeypatch):
-        monkeypatch.setattr("gsnmf.selection.candidates._MOST_MEMORY", 1000)
+        monkeypatch.setattr("gsnmf.search.candidates._MOST_MEMORY", 1000)
         with pytest.raises(ValueError, match=r"method must be one of 'gspa', .* of shape \(6, 6\): .* would take 0 GB"):
             gsnmf.select(da.ones((6, 6)), 2, method=method)
 
@@ -623,7 +623,7 @@ class TestErrors:
 
     def test_absurdly_small_chunks_are_warned_of(self):
         with pytest.warns(UserWarning, match=r"has 3600 chunks of about 1 entries.*rechunk"):
-            gsnmf.validation.check_matrix(da.ones((60, 60), chunks=1), lazy=True)
+            gsnmf.matrices.checks.check_matrix(da.ones((60, 60), chunks=1), lazy=True)
 
 
 class TestStores:

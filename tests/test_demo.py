@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from gsnmf import demo
-from gsnmf.report.page import render_report
+from gsnmf.commands import examples as demo
+from gsnmf.reports.page import render_report
 
 
 @pytest.fixture(scope="module")

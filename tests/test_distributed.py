@@ -19,7 +19,7 @@ from processes import hear_interrupts
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
-Passes = pytest.importorskip("gsnmf.out_of_core.passes").Passes
+Passes = pytest.importorskip("gsnmf.matrices.chunked.passes").Passes
 
 SHAPE = (400, 300)
 RANK = 8

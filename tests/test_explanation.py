@@ -5,10 +5,10 @@ import pytest
 import scipy.sparse as sp
 
 import gsnmf
-from gsnmf.comparison import compare
 from gsnmf.datasets import fully_random, planted
-from gsnmf.explanation import Explanation
-from gsnmf.products import products
+from gsnmf.explanation.comparison import compare
+from gsnmf.explanation.explanation import Explanation
+from gsnmf.matrices.protocol import wrap
 
 
 @pytest.fixture(params=["dense", "sparse", "float32", "tiny unit"])
@@ -95,9 +95,9 @@ def test_block_residuals_are_the_same_dense_and_sparse():
     residual = (matrix - W @ H) ** 2
     expected = [[residual[np.ix_(rows == b, columns == c)].sum() for c in range(3)] for b in range(5)]
     for kind in (np.asarray, sp.csr_array, sp.csc_array):
-        np.testing.assert_allclose(products(kind(matrix)).block_residuals(W, H, rows, columns), expected)
+        np.testing.assert_allclose(wrap(kind(matrix)).block_residuals(W, H, rows, columns), expected)
         np.testing.assert_allclose(
-            products(kind(matrix)).T.block_residuals(H.T, W.T, columns, rows), np.transpose(expected)
+            wrap(kind(matrix)).T.block_residuals(H.T, W.T, columns, rows), np.transpose(expected)
         )
 
 

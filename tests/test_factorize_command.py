@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 import gsnmf
 from gsnmf.commands import run
 from gsnmf.datasets import planted
-from gsnmf.saving import load_provenance
+from gsnmf.factorization.saving import load_provenance
 from processes import hear_interrupts
 
 MATRIX = planted((12, 9), 2, 1, random_state=0).matrix.round(6)

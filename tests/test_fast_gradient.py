@@ -9,7 +9,7 @@ from gsnmf.convex.model import ConvexModel
 from gsnmf.convex.penalties import TRACE
 from gsnmf.convex.selection import fast_gradient_selection
 from gsnmf.datasets import fully_random
-from gsnmf.products import products
+from gsnmf.matrices.protocol import wrap
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +18,7 @@ def matrix():
 
 
 def run(matrix, strength, with_rows=True, **options):
-    held = products(matrix)
+    held = wrap(matrix)
     m, n = held.shape
     none = np.empty(0, dtype=np.intp)
     model = ConvexModel(held, strength, TRACE, with_rows)
@@ -83,7 +83,7 @@ def test_the_printed_rule_looks_at_the_objective_alone(matrix):
     assert fine.converged
     assert 2 <= rough.n_iterations < fine.n_iterations
     best = run(matrix, 0.3, tolerance=1e-15, max_iterations=3000)
-    model = ConvexModel(products(matrix), 0.3, TRACE, True)
+    model = ConvexModel(wrap(matrix), 0.3, TRACE, True)
     again = fast_gradient(model, best.columns, best.rows, best.X, best.Y, tolerance=1e-3, as_printed=True)
     assert again.n_iterations == 2
 
@@ -105,9 +105,9 @@ def test_zero_matrix():
 def test_what_does_not_fit_is_refused_with_a_remedy():
     large = sp.csr_array(([1.0], ([0], [0])), shape=(40000, 40000))
     with pytest.raises(ValueError, match=r"method='gs-fgm' .* 119 GiB .* use method='convex'"):
-        fast_gradient_selection(products(large), 5)
+        fast_gradient_selection(wrap(large), 5)
     with pytest.raises(ValueError, match=r"method='fgnsr' .* 60 GiB .* use method='convex'"):
-        fast_gradient_selection(products(large), 5, with_rows=False, method="fgnsr")
+        fast_gradient_selection(wrap(large), 5, with_rows=False, method="fgnsr")
 
 
 def test_memory_grows_with_the_squares_of_the_sides():

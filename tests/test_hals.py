@@ -12,8 +12,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 import gsnmf
 from gsnmf.datasets import fully_random
-from gsnmf.nmf import hals, kernels, truncated_svd
-from gsnmf.nmf.kernels import descend
+from gsnmf.kernels import factor_descent as kernels
+from gsnmf.kernels.factor_descent import descend
+from gsnmf.nmf import hals, truncated_svd
 
 SEEDS = st.integers(0, 2**32 - 1)
 

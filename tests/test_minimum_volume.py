@@ -9,8 +9,9 @@ from numpy.testing import assert_allclose
 from scipy.optimize import linear_sum_assignment
 from sklearn.exceptions import ConvergenceWarning
 
-from gsnmf.nmf import hals, kernels, minimum_volume
-from gsnmf.nmf.kernels import descend_on_simplex, project_on_simplex
+from gsnmf.kernels import factor_descent as kernels
+from gsnmf.kernels.factor_descent import descend_on_simplex, project_on_simplex
+from gsnmf.nmf import hals, minimum_volume
 
 SEEDS = st.integers(0, 2**32 - 1)
 

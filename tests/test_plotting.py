@@ -9,9 +9,9 @@ import scipy.sparse as sp
 from sklearn.datasets import load_digits
 
 import gsnmf
-from gsnmf.comparison import compare
 from gsnmf.datasets import planted
-from gsnmf.explanation import Explanation
+from gsnmf.explanation.comparison import compare
+from gsnmf.explanation.explanation import Explanation
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("agg")

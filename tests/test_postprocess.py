@@ -6,8 +6,8 @@ import gsnmf
 from gsnmf.convex import automatic_sizes, solve_convex
 from gsnmf.convex.postprocess import by_importance, completed, largest_diagonal, largest_of_both, settle_ties
 from gsnmf.datasets import fully_random, planted
-from gsnmf.products import products
-from gsnmf.results import ConvexSolution
+from gsnmf.matrices.protocol import wrap
+from gsnmf.results.records import ConvexSolution
 
 
 def solution_of(columns, X, rows, Y):
@@ -83,7 +83,7 @@ def textbook_importance(M, solution, rank):
 def test_by_importance_is_the_papers_procedure(seed):
     matrix = np.asarray(fully_random(0.2, shape=(20, 25), n_columns=3, n_rows=3, random_state=seed).matrix)
     solution = solve_convex(matrix, 6)
-    selection = by_importance(solution, products(matrix), 6, "convex")
+    selection = by_importance(solution, wrap(matrix), 6, "convex")
     columns, rows = iter(selection.columns.tolist()), iter(selection.rows.tolist())
     found = [(letter, next(columns if letter == "c" else rows)) for letter in selection.order]
     assert found == textbook_importance(matrix, solution, 6)
@@ -94,13 +94,13 @@ def test_by_importance_passes_over_what_is_explained_already():
     matrix = np.column_stack([np.eye(3), [2.0, 0.0, 0.0]])  # the last column repeats the first
     X = np.zeros((4, 4))
     X[0, 0], X[1, 1], X[2, 2], X[3, 3] = 0.8, 0.4, 0.3, 0.9
-    selection = by_importance(solution_of(range(4), X, [], np.zeros((3, 0))), products(matrix), 3, "convex")
+    selection = by_importance(solution_of(range(4), X, [], np.zeros((3, 0))), wrap(matrix), 3, "convex")
     assert_array_equal(selection.columns, [3, 1, 2])
 
 
 def test_by_importance_of_nothing():
     selection = by_importance(
-        solution_of([], np.zeros((0, 4)), [], np.zeros((3, 0))), products(np.ones((3, 4))), 2, "convex"
+        solution_of([], np.zeros((0, 4)), [], np.zeros((3, 0))), wrap(np.ones((3, 4))), 2, "convex"
     )
     assert selection.n_selected == 0
 
@@ -144,14 +144,14 @@ def test_ties_are_settled_by_the_true_error():
     solution = solution_of(columns, X, truth.rows, Y)
     chosen = largest_diagonal(solution, 3, 4, "convex")
     assert wrong in chosen.columns
-    settled = settle_ties(chosen, solution, products(truth.matrix))
+    settled = settle_ties(chosen, solution, wrap(truth.matrix))
     assert_array_equal(np.sort(settled.columns), np.sort(truth.columns))
     assert_array_equal(settled.rows, chosen.rows)
 
 
 def test_what_is_clear_is_not_tried(by_hand):
     chosen = largest_diagonal(by_hand, 1, 1, "convex")
-    assert settle_ties(chosen, by_hand, products(np.ones((3, 4)))) is chosen
+    assert settle_ties(chosen, by_hand, wrap(np.ones((3, 4)))) is chosen
 
 
 def test_a_short_selection_is_completed(by_hand):

@@ -7,7 +7,7 @@ from scipy.optimize import nnls
 
 from gsnmf.benchmarks._peers import pivoted_qr
 from gsnmf.datasets import fully_random
-from gsnmf.products import products
+from gsnmf.matrices.protocol import wrap
 from gsnmf.selection import clustering
 from gsnmf.selection.clustering import hierarchical_clusters
 from gsnmf.selection.preselection import largest_and_farthest, preselect
@@ -25,7 +25,7 @@ def sparse_counts(shape, seed, density=0.1):
 def gspa_among_candidates(matrix, rank, *, n_columns, n_rows):
     """Columns and rows of the whole matrix."""
     candidates = preselect(matrix, n_columns, n_rows)
-    found = generalized_successive_projection(products(candidates.reduced(matrix)), rank)
+    found = generalized_successive_projection(wrap(candidates.reduced(matrix)), rank)
     return candidates.columns[found.columns], candidates.rows[found.rows]
 
 
@@ -71,14 +71,14 @@ def test_clusters_are_a_partition(m, n, n_clusters, axis, density, whole_numbers
     matrix = rng.random((m, n)) * (rng.random((m, n)) < density)
     if whole_numbers:  # parallel columns and ties
         matrix = np.round(2 * matrix)
-    clusters = hierarchical_clusters(products(matrix), n_clusters, axis=axis)
+    clusters = hierarchical_clusters(wrap(matrix), n_clusters, axis=axis)
     assert_partition(clusters, np.sum(matrix**2, axis=0 if axis == "columns" else 1), n_clusters)
 
 
 @pytest.mark.parametrize("axis", ["columns", "rows"])
 @pytest.mark.parametrize("n_clusters", [1, 2, 7, 60])
 def test_generic_columns_give_as_many_clusters_as_asked(axis, n_clusters):
-    matrix = products(np.random.default_rng(0).random((90, 80)))
+    matrix = wrap(np.random.default_rng(0).random((90, 80)))
     clusters = hierarchical_clusters(matrix, n_clusters, axis=axis)
     assert_partition(clusters, (matrix if axis == "columns" else matrix.T).squared_column_norms, n_clusters)
     assert clusters.sizes.size == n_clusters
@@ -92,7 +92,7 @@ def test_parallel_columns_are_one_cluster_each(m, n_directions, container, dtype
     directions = rng.random((m, n_directions)) * (rng.random((m, n_directions)) < 0.5)
     directions[:2] += rng.uniform(0.1, 1.0, (2, n_directions))  # no two are parallel
     matrix, original, largest = with_copies(directions, 4, rng)
-    held = products(container(matrix.astype(dtype)))
+    held = wrap(container(matrix.astype(dtype)))
     clusters = hierarchical_clusters(held, n_directions)
     assert same_partition(clusters.labels, original)
     assert (clusters.sizes == 4).all()
@@ -104,8 +104,8 @@ def test_parallel_columns_are_one_cluster_each(m, n_directions, container, dtype
 
 def test_rows_are_the_columns_of_the_transpose():
     matrix = sparse_counts((120, 100), seed=0)
-    rows = hierarchical_clusters(products(matrix), 15, axis="rows")
-    columns = hierarchical_clusters(products(np.ascontiguousarray(matrix.T)), 15)
+    rows = hierarchical_clusters(wrap(matrix), 15, axis="rows")
+    columns = hierarchical_clusters(wrap(np.ascontiguousarray(matrix.T)), 15)
     assert np.array_equal(rows.labels, columns.labels)
     assert np.array_equal(rows.representatives, columns.representatives)
 
@@ -115,10 +115,10 @@ def test_sparse_equals_dense_and_is_repeatable(shape):
     matrix = sparse_counts(shape, seed=1)
     matrix[:, 3] = 0
     before = matrix.copy()
-    expected = hierarchical_clusters(products(matrix), 25)
+    expected = hierarchical_clusters(wrap(matrix), 25)
     assert expected.labels[3] == -1
     for container in (np.asarray, np.asfortranarray, sp.csr_array, sp.csc_array):
-        clusters = hierarchical_clusters(products(container(matrix)), 25)
+        clusters = hierarchical_clusters(wrap(container(matrix)), 25)
         assert np.array_equal(clusters.labels, expected.labels)
         assert np.array_equal(clusters.representatives, expected.representatives)
         assert np.array_equal(clusters.sizes, expected.sizes)
@@ -128,15 +128,15 @@ def test_sparse_equals_dense_and_is_repeatable(shape):
 @pytest.mark.parametrize("factor", [2.0**-300, 2.0**300])
 def test_the_unit_of_the_matrix_does_not_matter(factor):
     matrix = sparse_counts((100, 150), seed=2)
-    expected = hierarchical_clusters(products(matrix), 20)
-    assert np.array_equal(hierarchical_clusters(products(matrix * factor), 20).labels, expected.labels)
+    expected = hierarchical_clusters(wrap(matrix), 20)
+    assert np.array_equal(hierarchical_clusters(wrap(matrix * factor), 20).labels, expected.labels)
 
 
 def test_the_order_of_the_columns_does_not_matter():
     matrix = sparse_counts((100, 150), seed=3)
     order = np.random.default_rng(0).permutation(150)
-    expected = hierarchical_clusters(products(matrix), 20)
-    clusters = hierarchical_clusters(products(np.ascontiguousarray(matrix[:, order])), 20)
+    expected = hierarchical_clusters(wrap(matrix), 20)
+    clusters = hierarchical_clusters(wrap(np.ascontiguousarray(matrix[:, order])), 20)
     assert same_partition(clusters.labels, expected.labels[order])
     assert set(order[clusters.representatives]) == set(expected.representatives)
 
@@ -145,14 +145,14 @@ def test_a_side_with_no_more_columns_than_clusters_is_kept_whole():
     matrix = np.ones((4, 6))
     matrix[:, 2] = 0
     for n_clusters in (5, 6, 100):
-        clusters = hierarchical_clusters(products(matrix), n_clusters)
+        clusters = hierarchical_clusters(wrap(matrix), n_clusters)
         assert clusters.representatives.tolist() == [0, 1, 3, 4, 5]
         assert clusters.sizes.tolist() == [1] * 5
         assert clusters.labels.tolist() == [0, 1, -1, 2, 3, 4]
 
 
 def test_zero_matrix():
-    matrix = products(np.zeros((3, 4)))
+    matrix = wrap(np.zeros((3, 4)))
     clusters = hierarchical_clusters(matrix, 2)
     assert clusters.representatives.size == clusters.sizes.size == 0
     assert clusters.labels.tolist() == [-1] * 4
@@ -170,7 +170,7 @@ def test_columns_of_a_noisy_block_matrix_are_represented(container):
         block = np.outer(rng.uniform(1, 2, height), rng.uniform(0.5, 2, width)) * rng.uniform(0.9, 1.1, (height, width))
         matrix[k * height : (k + 1) * height, k * width : (k + 1) * width] = block
     column_order, row_order = rng.permutation(matrix.shape[1]), rng.permutation(matrix.shape[0])
-    held = products(container(matrix[row_order][:, column_order]))
+    held = wrap(container(matrix[row_order][:, column_order]))
     columns = hierarchical_clusters(held, n_blocks)
     rows = hierarchical_clusters(held, n_blocks, axis="rows")
     assert same_partition(columns.labels, column_order // width)
@@ -181,13 +181,13 @@ def test_equal_orthogonal_blocks_are_told_apart():
     """All leading singular values are equal, so a single starting vector would see one of them."""
     block = np.outer(np.arange(1.0, 11), np.ones(9))
     matrix = sp.block_diag([block] * 10, format="csr")
-    clusters = hierarchical_clusters(products(sp.csr_array(matrix)), 10)
+    clusters = hierarchical_clusters(wrap(sp.csr_array(matrix)), 10)
     assert same_partition(clusters.labels, np.arange(90) // 9)
 
 
 def test_every_split_lowers_the_error():
     matrix = sparse_counts((80, 120), seed=4)
-    held = products(matrix)
+    held = wrap(matrix)
     errors = []
     for n_clusters in range(1, 30):
         labels = hierarchical_clusters(held, n_clusters).labels
@@ -235,16 +235,16 @@ def test_largest_and_farthest():
     matrix[:, rng.choice(400, 50, replace=False)] = 0
     nonzero = np.flatnonzero(matrix.any(axis=0))
     norms = np.linalg.norm(matrix, axis=0)
-    expected = largest_and_farthest(products(matrix), 40)
+    expected = largest_and_farthest(wrap(matrix), 40)
     assert expected.size == np.unique(expected).size == 40
     assert np.isin(expected, nonzero).all()
     assert {p for _, p in pivoted_qr(matrix, 20)} <= set(expected.tolist())
     assert set(np.argsort(-norms)[:20].tolist()) <= set(expected.tolist())
     for container in (sp.csr_array, sp.csc_array, np.asfortranarray):
-        assert np.array_equal(largest_and_farthest(products(container(matrix)), 40), expected)
-    assert np.array_equal(largest_and_farthest(products(matrix.T), 40, axis="rows"), expected)
-    assert np.array_equal(largest_and_farthest(products(matrix), 1000), nonzero)
-    assert largest_and_farthest(products(matrix), 1).tolist() == [np.argmax(norms)]
+        assert np.array_equal(largest_and_farthest(wrap(container(matrix)), 40), expected)
+    assert np.array_equal(largest_and_farthest(wrap(matrix.T), 40, axis="rows"), expected)
+    assert np.array_equal(largest_and_farthest(wrap(matrix), 1000), nonzero)
+    assert largest_and_farthest(wrap(matrix), 1).tolist() == [np.argmax(norms)]
 
 
 @pytest.mark.parametrize("n", [5, 20, 39])
@@ -254,13 +254,13 @@ def test_largest_and_farthest_among_few_columns(n):
     expected = {p for _, p in pivoted_qr(matrix, n // 2)}
     by_norm = np.argsort(-np.linalg.norm(matrix, axis=0)).tolist()
     expected.update([j for j in by_norm if j not in expected][: n - len(expected)])
-    assert largest_and_farthest(products(matrix), n).tolist() == sorted(expected)
+    assert largest_and_farthest(wrap(matrix), n).tolist() == sorted(expected)
 
 
 def test_largest_and_farthest_where_the_rank_is_low():
     rng = np.random.default_rng(0)
     matrix = rng.random((50, 3)) @ rng.random((3, 100))
-    chosen = largest_and_farthest(products(matrix), 30)
+    chosen = largest_and_farthest(wrap(matrix), 30)
     assert chosen.size == np.unique(chosen).size == 30
 
 
@@ -268,7 +268,7 @@ def test_largest_and_farthest_where_the_rank_is_low():
 @pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
 def test_reduced_matrix_is_scaled_by_the_roots_of_the_sizes(container, dtype):
     matrix = sparse_counts((90, 130), seed=6, density=0.3).astype(dtype)
-    held = products(container(matrix))
+    held = wrap(container(matrix))
     chosen = preselect(held, 20, 10)
     assert chosen.column_sizes.sum() == np.count_nonzero(matrix.any(axis=0))
     assert chosen.row_sizes.sum() == np.count_nonzero(matrix.any(axis=1))
@@ -286,9 +286,9 @@ def test_pipeline_finds_planted_indices_of_the_whole_matrix(container):
     data = fully_random(0.0, shape=(40, 50), n_columns=4, n_rows=3, random_state=7)  # GSPA finds these
     wide, _, columns_of = with_copies(data.matrix, 3, rng)
     tall, _, rows_of = with_copies(wide.T, 2, rng)
-    held = products(container(tall.T))
+    held = wrap(container(tall.T))
     columns, rows = gspa_among_candidates(held, 7, n_columns=50, n_rows=40)
-    direct = generalized_successive_projection(products(data.matrix), 7)
+    direct = generalized_successive_projection(wrap(data.matrix), 7)
     assert np.array_equal(columns, columns_of[direct.columns])
     assert np.array_equal(rows, rows_of[direct.rows])
     assert set(columns) == set(columns_of[data.columns])
@@ -297,7 +297,7 @@ def test_pipeline_finds_planted_indices_of_the_whole_matrix(container):
 
 def test_small_sides_are_kept_whole():
     matrix = sparse_counts((70, 90), seed=7)
-    held = products(matrix)
+    held = wrap(matrix)
     rows, columns = np.flatnonzero(matrix.any(axis=1)), np.flatnonzero(matrix.any(axis=0))
     whole = preselect(held, 500, 500)
     assert np.array_equal(whole.rows, rows)
@@ -310,14 +310,14 @@ def test_small_sides_are_kept_whole():
 @pytest.mark.parametrize(("count", "error"), [(0, ValueError), (-3, ValueError), (2.5, TypeError)])
 def test_counts_are_checked(call, count, error):
     with pytest.raises(error, match="must be an integer"):
-        call(products(np.eye(3)), count)
+        call(wrap(np.eye(3)), count)
 
 
 @pytest.mark.parametrize(("name", "at_least"), [("tr23", 63.66), ("tr11", 73.9), ("hitech", 6.2)])
 def test_gspa_on_preselected_documents_is_as_good_as_the_paper(paper, name, at_least):
     """The paper prints 63.66, 74.21 and 6.43 for GSPA on its own 500 words and documents."""
     documents = paper(name)
-    matrix = products(documents.matrix)
+    matrix = wrap(documents.matrix)
     columns, rows = gspa_among_candidates(matrix, documents.rank, n_columns=500, n_rows=500)
     assert columns.size + rows.size == documents.rank
     weights = solve_weights(matrix, columns, rows)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from gsnmf.products import products
+from gsnmf.matrices.protocol import wrap
 
 RNG = np.random.default_rng(0)
 DENSE = RNG.random((23, 17)) * (RNG.random((23, 17)) < 0.6)
@@ -25,7 +25,7 @@ def container(request):
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_all_products_agree_with_numpy(container, transposed, dtype):
-    matrix = products(container(DENSE.astype(dtype)))
+    matrix = wrap(container(DENSE.astype(dtype)))
     expected = DENSE.astype(dtype)
     if transposed:
         matrix, expected = matrix.T, expected.T
@@ -53,7 +53,7 @@ def test_all_products_agree_with_numpy(container, transposed, dtype):
 
 @pytest.mark.parametrize("factor", [1e-300, 1e-150, 1e150, 1e300])
 def test_extreme_magnitudes_have_finite_squares(container, factor):
-    extreme, plain = products(container(DENSE * factor)), products(container(DENSE))
+    extreme, plain = wrap(container(DENSE * factor)), wrap(container(DENSE))
     ratio = extreme.squared_norm / plain.squared_norm
     assert 1e-20 < ratio < 1e20
     np.testing.assert_allclose(extreme.squared_column_norms, ratio * plain.squared_column_norms, rtol=1e-12)
@@ -61,10 +61,10 @@ def test_extreme_magnitudes_have_finite_squares(container, factor):
 
 def test_ordinary_matrices_are_not_copied():
     for matrix in (DENSE, np.asfortranarray(DENSE), DENSE[:, :5], np.ones((1, 4)), np.ones((4, 1))):
-        assert np.shares_memory(products(matrix).matrix, matrix)
+        assert np.shares_memory(wrap(matrix).matrix, matrix)
 
 
 def test_empty_sparse_matrix():
-    matrix = products(sp.csr_array((4, 3)))
+    matrix = wrap(sp.csr_array((4, 3)))
     assert matrix.squared_norm == 0.0
     assert matrix.dot(np.ones(3)).tolist() == [0, 0, 0, 0]

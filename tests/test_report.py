@@ -11,14 +11,14 @@ import pytest
 import scipy.sparse as sp
 
 import gsnmf
-from gsnmf.comparison import compare
 from gsnmf.datasets import LabelledMatrix, planted
-from gsnmf.explanation import Explanation
-from gsnmf.report.charts import histogram, rank_chart
-from gsnmf.report.findings import gather, summary
-from gsnmf.report.page import render_report, write_report
-from gsnmf.report.pictures import MAX_SIDE, grey_picture, ink_picture
-from gsnmf.report.words import counted, grouped, listed, percent, shown
+from gsnmf.explanation.comparison import compare
+from gsnmf.explanation.explanation import Explanation
+from gsnmf.reports.charts import histogram, rank_chart
+from gsnmf.reports.findings import gather, summary
+from gsnmf.reports.page import render_report, write_report
+from gsnmf.reports.pictures import MAX_SIDE, grey_picture, ink_picture
+from gsnmf.reports.words import counted, grouped, listed, percent, shown
 
 HOSTILE = (
     "<script>document.title='owned'</script>",

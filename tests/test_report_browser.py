@@ -9,8 +9,8 @@ import scipy.sparse as sp
 
 import gsnmf
 from gsnmf.datasets import LabelledMatrix, planted
-from gsnmf.report.findings import gather
-from gsnmf.report.page import write_report
+from gsnmf.reports.findings import gather
+from gsnmf.reports.page import write_report
 from test_report import HOSTILE
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")

@@ -10,9 +10,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import nnls
 from sklearn.exceptions import ConvergenceWarning
 
-from gsnmf import scaling as scaling_module
 from gsnmf.datasets import fully_random, gspa_failure_example
-from gsnmf.scaling import scale
+from gsnmf.matrices import scaling as scaling_module
+from gsnmf.matrices.scaling import scale
 
 # Entries within [0.1, 10] have cross ratios of at most 1e4: by Birkhoff's theorem a pass then contracts by at
 # least (99 / 101)^2 = 0.96, so that 1000 passes reach 1e-12 and iterates are within 25 tolerances of the limit.

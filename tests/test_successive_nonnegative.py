@@ -5,14 +5,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
-from gsnmf.products import products
+from gsnmf.matrices.protocol import wrap
 from gsnmf.selection.cone_projection import project_on_hull
 from gsnmf.selection.successive_nonnegative import successive_nonnegative_projection
 from gsnmf.selection.successive_projection import successive_projection
 
 
 def choose(matrix, rank, axis="columns"):
-    selection = successive_nonnegative_projection(products(matrix), rank, axis=axis)
+    selection = successive_nonnegative_projection(wrap(matrix), rank, axis=axis)
     return (selection.columns if axis == "columns" else selection.rows).tolist()
 
 
@@ -93,7 +93,7 @@ def test_recovers_more_columns_than_the_rank(r, more_columns, full_sums, sparse,
     rng = np.random.default_rng(seed)
     matrix, true = separable(on_a_circle(r, rng), more_columns, rng, full_sums=full_sums)
     selection = successive_nonnegative_projection(
-        products(sp.csc_array(matrix) if sparse else matrix), r + min(more_columns, 3), axis="columns"
+        wrap(sp.csc_array(matrix) if sparse else matrix), r + min(more_columns, 3), axis="columns"
     )
     assert set(selection.columns.tolist()) == true
     assert (selection.stop_reason == "residual is zero") == (more_columns > 0)
@@ -118,7 +118,7 @@ def test_middle_points_pushed_outwards(m, r, push):
         middle = (W[:, first] + W[:, second]) / 2
         pushed = np.maximum(0.0, middle + push * (middle - W.mean(axis=1, keepdims=True)))
         matrix = np.hstack([pushed, W])
-        spa = successive_projection(products(matrix), r, axis="columns").columns
+        spa = successive_projection(wrap(matrix), r, axis="columns").columns
         found["spa"] += np.count_nonzero(spa >= first.size)
         found["snpa"] += np.count_nonzero(np.array(choose(matrix, r)) >= first.size)
     assert found["snpa"] > found["spa"]
@@ -129,7 +129,7 @@ def test_middle_points_pushed_outwards(m, r, push):
 def test_rank_above_the_true_rank_stops_and_says_so():
     rng = np.random.default_rng(3)
     matrix, true = separable(rng.random((50, 4)), 60, rng, full_sums=True)
-    selection = successive_nonnegative_projection(products(matrix), 20, axis="columns")
+    selection = successive_nonnegative_projection(wrap(matrix), 20, axis="columns")
     assert selection.stop_reason == "residual is zero"
     assert set(selection.columns.tolist()) == true
     assert selection.rows.size == 0

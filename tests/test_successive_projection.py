@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 import gsnmf
 from gsnmf.benchmarks import _peers as textbook
 from gsnmf.datasets import fully_random, gspa_failure_example, middle_points
-from gsnmf.products import products
+from gsnmf.matrices.protocol import wrap
 from gsnmf.selection.successive_projection import generalized_successive_projection, successive_projection
 
 
@@ -44,7 +44,7 @@ def test_same_picks_as_the_textbook(shape, container):
 def test_same_picks_at_rank_200_on_ill_conditioned_data(shape, factor):
     matrix = ill_conditioned(shape, 200, seed=0)
     assert np.linalg.cond(matrix[:, pivots(matrix, 200)]) > 1e10
-    scaled = products(matrix * factor)
+    scaled = wrap(matrix * factor)
     assert in_order(generalized_successive_projection(scaled, 200)) == (textbook.explicit_residual(matrix, 200))
     assert successive_projection(scaled, 200, axis="columns").columns.tolist() == pivots(matrix, 200)
 

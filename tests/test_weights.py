@@ -7,10 +7,10 @@ from scipy.optimize import lsq_linear, nnls
 from sklearn.exceptions import ConvergenceWarning
 
 import gsnmf
-from gsnmf import kernels
 from gsnmf.datasets import fully_random, middle_points
-from gsnmf.kernels import coordinate_sweep
-from gsnmf.products import products
+from gsnmf.kernels import nonnegative as kernels
+from gsnmf.kernels.nonnegative import coordinate_sweep
+from gsnmf.matrices.protocol import wrap
 from gsnmf.weights import cone_weights
 from gsnmf.weights.joint import JointProblem, solve_joint
 from gsnmf.weights.one_sided import remaining_weights
@@ -71,7 +71,7 @@ def test_remaining_weights_are_nnls_however_alike_the_rows_are(shared, container
     column_weights = rng.random((2, 30)) / 10
     matrix = (rng.random((40, 8)) - 0.5) @ basis + rng.random((40, 30))
     matrix = np.where(matrix > 0.3, matrix, 0.0)
-    weights = remaining_weights(products(container(matrix)), np.array([3, 5]), column_weights, basis)
+    weights = remaining_weights(wrap(container(matrix)), np.array([3, 5]), column_weights, basis)
     targets = matrix - matrix[:, [3, 5]] @ column_weights
     assert weights.min() >= 0
     for found, target in zip(weights, targets, strict=True):
@@ -176,7 +176,7 @@ def test_true_indices_of_planted_matrices_leave_no_error(seed, container):
 
 def test_objective_never_rises():
     planted = fully_random(0.2, random_state=1)
-    problem = JointProblem.of(products(planted.matrix), planted.columns, planted.rows)
+    problem = JointProblem.of(wrap(planted.matrix), planted.columns, planted.rows)
     P, Q = problem.start(None)
     errors = [problem.squared_norm]
     for _ in range(15):

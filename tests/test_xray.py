@@ -6,14 +6,14 @@ from hypothesis import strategies as st
 from scipy.optimize import nnls
 
 import gsnmf.selection.xray as module
-from gsnmf.products import products
+from gsnmf.matrices.protocol import wrap
 from gsnmf.selection.xray import xray
 
 RULES = ["max", "dist", "greedy"]
 
 
 def choose(matrix, rank, rule="max", axis="columns"):
-    selection = xray(products(matrix), rank, rule=rule, axis=axis)
+    selection = xray(wrap(matrix), rank, rule=rule, axis=axis)
     return (selection.columns if axis == "columns" else selection.rows).tolist()
 
 
@@ -120,7 +120,7 @@ def test_recovers_more_rays_than_the_rank(r, more_columns, rule, seed):
     angles = 2 * np.pi * (np.arange(r) + 0.4 * rng.random(r)) / r
     W = np.array([1 + 0.9 * np.cos(angles), 1 + 0.9 * np.sin(angles), np.ones(r)])
     matrix, true = separable(W, more_columns, rng)
-    selection = xray(products(matrix), r + min(more_columns, 3), rule=rule, axis="columns")
+    selection = xray(wrap(matrix), r + min(more_columns, 3), rule=rule, axis="columns")
     assert set(selection.columns.tolist()) == true
     assert (selection.stop_reason == "residual is zero") == (more_columns > 0)
 
@@ -153,7 +153,7 @@ def test_greedy_reduces_the_error_most():
 def test_rank_above_the_true_rank_stops_and_says_so(rule):
     rng = np.random.default_rng(3)
     matrix, true = separable(rng.random((50, 4)), 60, rng)
-    selection = xray(products(matrix), 40, rule=rule, axis="columns")
+    selection = xray(wrap(matrix), 40, rule=rule, axis="columns")
     assert selection.stop_reason == "residual is zero"
     assert true <= set(selection.columns.tolist())
     assert rule == "greedy" or selection.n_selected == 4

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, Any
 import sklearn  # noqa: F401, before Numba, whose many objects would cost Python's garbage collection a tenth of a second
 
 from gsnmf import convex, metrics
-from gsnmf.estimator import GSNMF
-from gsnmf.factorize import factorize, select
-from gsnmf.methods import Method, methods
-from gsnmf.results import Factorization, Selection, Weights
-from gsnmf.saving import load, save
-from gsnmf.scaling import Scaling, scale
-from gsnmf.selection.ranks import RankPath, rank_path
+from gsnmf.estimators.gsnmf import GSNMF
+from gsnmf.factorization.path import factorize, select
+from gsnmf.factorization.registry import Method, methods
+from gsnmf.factorization.saving import load, save
+from gsnmf.matrices.scaling import Scaling, scale
+from gsnmf.results.records import Factorization, Selection, Weights
+from gsnmf.search.ranks import RankPath, rank_path
 from gsnmf.weights import fit_weights
 
 if TYPE_CHECKING:
     from gsnmf import datasets, nmf
-    from gsnmf.selector import GSNMFSelector
+    from gsnmf.estimators.selector import GSNMFSelector
 
 __version__ = "0.1.0"
 
@@ -50,7 +50,7 @@ def __getattr__(name: str) -> Any:
     if name in {"datasets", "nmf"}:
         return import_module(f"{__name__}.{name}")
     if name == "GSNMFSelector":
-        return import_module(f"{__name__}.selector").GSNMFSelector
+        return import_module(f"{__name__}.estimators.selector").GSNMFSelector
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
-from gsnmf.products import dense, products
-from gsnmf.validation import Floats, Indices, Sparse, check_matrix, is_dask
+from gsnmf.matrices.checks import check_matrix, is_dask
+from gsnmf.matrices.protocol import dense, wrap
+from gsnmf.support.arrays import Floats, Indices, Sparse
 
 Factor: TypeAlias = Floats | Sparse
 
@@ -88,12 +89,12 @@ def relative_error(matrix: Any, W: ArrayLike | Factor, H: ArrayLike | Factor) ->
             f"W and H must have shapes (m, r) and (r, n) for a matrix of shape {checked.shape}; "
             f"got {left.shape} and {right.shape}."
         )
-    held = products(checked)
+    held = wrap(checked)
     right = dense(right)
     if lazy:
-        from gsnmf.out_of_core.products import DaskProducts, lazy_squared_residual
+        from gsnmf.matrices.chunked.matrix import ChunkedMatrix, lazy_squared_residual
 
-        assert isinstance(held, DaskProducts)
+        assert isinstance(held, ChunkedMatrix)
         squared_error = lazy_squared_residual(held, left, right)
         return _relative(squared_error, held.squared_norm)
     left = dense(left)

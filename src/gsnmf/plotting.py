@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from gsnmf.comparison import Comparison, compare
 from gsnmf.datasets.readers.labelled import LabelledMatrix
-from gsnmf.explanation import Explanation
-from gsnmf.optional import import_optional
-from gsnmf.products import dense_columns
-from gsnmf.results import Factorization
-from gsnmf.validation import Floats, Indices, check_count, check_indices
+from gsnmf.explanation.comparison import Comparison, compare
+from gsnmf.explanation.explanation import Explanation
+from gsnmf.matrices.checks import check_count, check_indices
+from gsnmf.matrices.protocol import dense_columns
+from gsnmf.results.records import Factorization
+from gsnmf.support.arrays import Floats, Indices
+from gsnmf.support.optional import import_optional
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,7 +34,7 @@ def plot_comparison(result: Factorization, *, comparison: Comparison | None = No
     ----------
     result : Factorization
     comparison : Comparison, optional
-        As `gsnmf.comparison.compare` makes it, and by default computed; what it leaves out is not drawn.
+        As `gsnmf.explanation.comparison.compare` makes it, and by default computed; what it leaves out is not drawn.
     ax : Axes, optional
     """
     axes = _axes(ax)
@@ -108,7 +109,7 @@ def plot_rank_path(result: Factorization, *, comparison: Comparison | None = Non
     ----------
     result : Factorization
     comparison : Comparison, optional
-        As `gsnmf.comparison.compare` makes it, and by default computed.
+        As `gsnmf.explanation.comparison.compare` makes it, and by default computed.
     ax : Axes, optional
     """
     axes = _axes(ax)

@@ -24,8 +24,8 @@ import numpy as np
 import scipy.sparse as sp
 from threadpoolctl import threadpool_info
 
-from gsnmf.tables import text_table
-from gsnmf.validation import Matrix
+from gsnmf.support.arrays import RawMatrix
+from gsnmf.support.tables import text_table
 
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
 
@@ -100,7 +100,9 @@ def _timed(work: Callable[[], _T], before: Timing[_T] | None = None) -> Timing[_
     return Timing((*before.seconds, elapsed), result if elapsed < before.best else before.result)
 
 
-def peak_memory(work: Callable[[Matrix], object], matrix: Matrix, warm_up: Callable[[], object] | None = None) -> int:
+def peak_memory(
+    work: Callable[[RawMatrix], object], matrix: RawMatrix, warm_up: Callable[[], object] | None = None
+) -> int:
     """Bytes by which ``work(matrix)`` raises the resident memory of a fresh process at its peak, the matrix included.
 
     The process imports what ``work`` needs and calls ``warm_up``; what it holds then is the start from which the bytes
@@ -120,7 +122,7 @@ def peak_memory(work: Callable[[Matrix], object], matrix: Matrix, warm_up: Calla
             return process.submit(_peak_of, work, path, warm_up).result()
 
 
-def _peak_of(work: Callable[[Matrix], object], path: Path, warm_up: Callable[[], object] | None) -> int:
+def _peak_of(work: Callable[[RawMatrix], object], path: Path, warm_up: Callable[[], object] | None) -> int:
     if warm_up is not None:
         warm_up()
     start = resident_bytes("VmRSS")
@@ -143,7 +145,7 @@ def resident_bytes(field: str) -> int:
     return peak if sys.platform == "darwin" else peak * 1024
 
 
-def _write(matrix: Matrix, path: Path) -> None:
+def _write(matrix: RawMatrix, path: Path) -> None:
     path.mkdir()
     if isinstance(matrix, np.ndarray):
         np.save(path / "dense.npy", matrix)
@@ -153,9 +155,9 @@ def _write(matrix: Matrix, path: Path) -> None:
     np.save(path / f"{matrix.format}.npy", np.array(matrix.shape))
 
 
-def _read(path: Path) -> Matrix:
+def _read(path: Path) -> RawMatrix:
     if (path / "dense.npy").exists():
-        dense: Matrix = np.load(path / "dense.npy")
+        dense: RawMatrix = np.load(path / "dense.npy")
         return dense
     parts = tuple(np.load(path / f"{part}.npy") for part in ("data", "indices", "indptr"))
     for form in (sp.csr_array, sp.csc_array):
@@ -165,7 +167,7 @@ def _read(path: Path) -> Matrix:
     raise FileNotFoundError(f"no matrix in {path}.")
 
 
-def matrix_bytes(matrix: Matrix) -> int:
+def matrix_bytes(matrix: RawMatrix) -> int:
     """Bytes of the arrays that make up a matrix."""
     if isinstance(matrix, np.ndarray):
         return matrix.nbytes

@@ -7,17 +7,14 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 from scipy.optimize import nnls
 from sklearn.decomposition import non_negative_factorization
 from sklearn.exceptions import ConvergenceWarning
 
-from gsnmf.kernels import nonnegative_least_squares
-from gsnmf.threads import single_threaded_blas
-from gsnmf.validation import Floats, Indices
-
-_Array = NDArray[np.float64]
+from gsnmf.kernels.nonnegative import nonnegative_least_squares
+from gsnmf.kernels.threads import single_threaded_blas
+from gsnmf.support.arrays import Doubles, Floats, Indices
 
 
 def explicit_residual(matrix: Floats, rank: int) -> list[tuple[str, int]]:
@@ -54,14 +51,14 @@ def passes(matrix: Floats, rank: int) -> None:
         matrix.T @ y
 
 
-def reduced_nnls(matrix: Floats, columns: Indices) -> _Array:
+def reduced_nnls(matrix: Floats, columns: Indices) -> Doubles:
     """Weights of columns by `scipy.optimize.nnls` for each column, after a QR decomposition has made them short."""
     orthogonal, triangle = linalg.qr(matrix[:, columns], mode="economic", check_finite=False)
     targets = np.ascontiguousarray((orthogonal.T @ matrix).T)
     return np.column_stack([nnls(triangle, target)[0] for target in targets])
 
 
-def coordinate_descent(matrix: Floats, columns: Indices, tolerance: float) -> _Array:
+def coordinate_descent(matrix: Floats, columns: Indices, tolerance: float) -> Doubles:
     """Weights of columns by scikit-learn's coordinate descent with one factor fixed.
 
     It takes transposed what is fixed here, for its H is the fixed factor.

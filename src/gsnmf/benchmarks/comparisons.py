@@ -24,9 +24,9 @@ import gsnmf
 from gsnmf.benchmarks._measurement import load, machine_facts, print_table, seconds
 from gsnmf.datasets import planted
 from gsnmf.datasets.paper import paper_matrix, paper_matrix_names
+from gsnmf.matrices.protocol import wrap
 from gsnmf.nmf import hals, minimum_volume
-from gsnmf.products import products
-from gsnmf.validation import Matrix
+from gsnmf.support.arrays import RawMatrix
 
 _NMF_HEADER = ("matrix", "rank", "peer", "its time", "its error", "ours to it", "ratio", "target", "our error", "met")
 _SELECTION_HEADER = ("method", "time", "times SPA", "best public code", "allowed", "met")
@@ -54,8 +54,8 @@ def run(quick: bool) -> None:
     print(f"\nload at the end: {load()}")
 
 
-def _at_hand(names: list[str]) -> dict[str, tuple[Matrix, int]]:
-    found: dict[str, tuple[Matrix, int]] = {}
+def _at_hand(names: list[str]) -> dict[str, tuple[RawMatrix, int]]:
+    found: dict[str, tuple[RawMatrix, int]] = {}
     for name in names:
         try:
             data = paper_matrix(name)
@@ -66,7 +66,7 @@ def _at_hand(names: list[str]) -> dict[str, tuple[Matrix, int]]:
     return found
 
 
-def _nmf(name: str, matrix: Matrix, rank: int) -> Iterator[list[str]]:
+def _nmf(name: str, matrix: RawMatrix, rank: int) -> Iterator[list[str]]:
     _factor(matrix, rank, 1)  # compile
     ours = _factor(matrix, rank, _MAX_ITERATIONS)
     errors = np.sqrt(ours.objective)
@@ -76,7 +76,7 @@ def _nmf(name: str, matrix: Matrix, rank: int) -> Iterator[list[str]]:
         except Exception as problem:  # a peer may fail on any matrix, and that is a result
             yield [name, str(rank), peer, f"failed: {type(problem).__name__}", *[""] * 6]
             continue
-        held = products(matrix)
+        held = wrap(matrix)
         error = float(np.sqrt(held.squared_residual(W, H) / held.squared_norm))
         reached = np.flatnonzero(errors <= error)
         n_iterations = int(reached[0]) if reached.size else errors.size - 1
@@ -100,15 +100,15 @@ def _nmf(name: str, matrix: Matrix, rank: int) -> Iterator[list[str]]:
         ]
 
 
-def _factor(matrix: Matrix, rank: int, max_iterations: int) -> Any:
+def _factor(matrix: RawMatrix, rank: int, max_iterations: int) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return hals(matrix, rank, tolerance=1e-6, max_iterations=max_iterations, random_state=0)
 
 
-def _peers(rank: int) -> Iterator[tuple[str, Callable[[Matrix], tuple[Any, Any]]]]:
-    def fit(**options: Any) -> Callable[[Matrix], tuple[Any, Any]]:
-        def work(matrix: Matrix) -> tuple[Any, Any]:
+def _peers(rank: int) -> Iterator[tuple[str, Callable[[RawMatrix], tuple[Any, Any]]]]:
+    def fit(**options: Any) -> Callable[[RawMatrix], tuple[Any, Any]]:
+        def work(matrix: RawMatrix) -> tuple[Any, Any]:
             model = NMF(rank, random_state=0, **options)
             return model.fit_transform(matrix), model.components_
 
@@ -121,14 +121,14 @@ def _peers(rank: int) -> Iterator[tuple[str, Callable[[Matrix], tuple[Any, Any]]
     except ImportError:
         return
 
-    def nimfa_work(matrix: Matrix) -> tuple[Any, Any]:
+    def nimfa_work(matrix: RawMatrix) -> tuple[Any, Any]:
         fitted = nimfa.Nmf(matrix, rank=rank, seed="random_vcol", max_iter=200)().fit
         return np.asarray(fitted.basis()), np.asarray(fitted.coef())
 
     yield "nimfa Nmf", nimfa_work
 
 
-def _timed_peer(work: Callable[[Matrix], tuple[Any, Any]], matrix: Matrix) -> tuple[float, Any, Any]:
+def _timed_peer(work: Callable[[RawMatrix], tuple[Any, Any]], matrix: RawMatrix) -> tuple[float, Any, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         start = time.perf_counter()
@@ -136,7 +136,7 @@ def _timed_peer(work: Callable[[Matrix], tuple[Any, Any]], matrix: Matrix) -> tu
         return time.perf_counter() - start, W, H
 
 
-def _selection(matrix: Matrix, rank: int) -> Iterator[list[str]]:
+def _selection(matrix: RawMatrix, rank: int) -> Iterator[list[str]]:
     def took(method: str) -> float:
         gsnmf.select(matrix, rank, method=method)  # compile
         start = time.perf_counter()

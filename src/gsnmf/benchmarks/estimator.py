@@ -20,8 +20,8 @@ from sklearn.decomposition import NMF
 from sklearn.exceptions import ConvergenceWarning
 
 from gsnmf.benchmarks._measurement import Timing, load, machine_facts, print_table, seconds, take_turns
-from gsnmf.estimator import GSNMF
-from gsnmf.validation import Floats
+from gsnmf.estimators.gsnmf import GSNMF
+from gsnmf.support.arrays import Floats
 
 _N_COMPONENTS = 50
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")

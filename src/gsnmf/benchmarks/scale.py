@@ -31,11 +31,11 @@ from gsnmf.benchmarks._measurement import (
     seconds,
     take_turns,
 )
-from gsnmf.factorize import select
-from gsnmf.methods import find_method
-from gsnmf.products import products
-from gsnmf.results import Selection, Weights
-from gsnmf.validation import Sparse
+from gsnmf.factorization.path import select
+from gsnmf.factorization.registry import find_method
+from gsnmf.matrices.protocol import wrap
+from gsnmf.results.records import Selection, Weights
+from gsnmf.support.arrays import Sparse
 from gsnmf.weights import solve_weights
 
 _HEADER = ("measured", "entries", "rank", "time", "passes", "a pass", "of reading", "peak memory", "notes")
@@ -168,7 +168,7 @@ def memory(sizes: _Sizes) -> None:
     """Peak memory of workers with a limit, on a dense matrix of eight times the limit made on the fly."""
     import dask.array as da
 
-    from gsnmf.out_of_core.products import DaskProducts
+    from gsnmf.matrices.chunked.matrix import ChunkedMatrix
 
     n, height = 1000, 2000
     m = 8 * sizes.memory_limit // (8 * n)
@@ -178,7 +178,7 @@ def memory(sizes: _Sizes) -> None:
     with _cluster(2, memory_limit=sizes.memory_limit) as client:
         before = sorted(client.run(os.getpid).values())
         start = time.perf_counter()
-        held = DaskProducts(matrix)
+        held = ChunkedMatrix(matrix)
         find_method("gspa")(held, 3)
         elapsed = time.perf_counter() - start
         peaks = client.run(resident_bytes, "VmHWM").values()
@@ -340,14 +340,14 @@ def _drawn(shape: tuple[int, int], row_entries: int, seed: int) -> Sparse:
 
 def _measured(store: _Store, method: str, rank: int) -> _Found:
     """Select, and for columns alone also the weights, through Dask; the time to read all chunks once."""
-    from gsnmf.out_of_core.products import DaskProducts
+    from gsnmf.matrices.chunked.matrix import ChunkedMatrix
 
     array = store.array()
     touched = array.map_blocks(_touched, chunks=((1,) * len(store.chunks), (1,)), dtype=float, meta=np.empty((0, 0)))
     first, second = take_turns(touched.compute, touched.compute, repeats=1, warm_up=False)
     reading = min(first.best, second.best)  # the first also imports
     start = time.perf_counter()
-    held = DaskProducts(array)
+    held = ChunkedMatrix(array)
     selection, notes = find_method(method)(held, rank), ""
     if method != "gspa":
         notes = f"with weights, error {solve_weights(held, selection.columns, selection.rows).relative_error:.1%}"
@@ -367,16 +367,16 @@ def _measured_in_memory(store: _Store, method: str, rank: int) -> _Found:
 
 def _measured_weights(store: _Store, columns: list[int], rows: list[int]) -> _Found:
     """Weights of columns and rows together, through Dask."""
-    from gsnmf.out_of_core.products import DaskProducts
+    from gsnmf.matrices.chunked.matrix import ChunkedMatrix
 
-    held = DaskProducts(store.array())
+    held = ChunkedMatrix(store.array())
     before, start = held.n_passes, time.perf_counter()
     weights = solve_weights(held, np.array(columns), np.array(rows))
     return _found_weights(store, weights, start, held.n_passes - before)
 
 
 def _measured_weights_in_memory(store: _Store, columns: list[int], rows: list[int]) -> _Found:
-    held = products(store.whole())
+    held = wrap(store.whole())
     start = time.perf_counter()
     return _found_weights(store, solve_weights(held, np.array(columns), np.array(rows)), start, 2)
 

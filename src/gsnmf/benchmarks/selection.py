@@ -27,9 +27,10 @@ from gsnmf.benchmarks._measurement import (
     take_turns,
 )
 from gsnmf.datasets import fully_random, planted
-from gsnmf.factorize import select
-from gsnmf.results import Selection
-from gsnmf.validation import Floats, Matrix, check_matrix
+from gsnmf.factorization.path import select
+from gsnmf.matrices.checks import check_matrix
+from gsnmf.results.records import Selection
+from gsnmf.support.arrays import Floats, RawMatrix
 from gsnmf.weights import fit_weights
 
 _Picks: TypeAlias = list[tuple[str, int]]
@@ -251,7 +252,7 @@ def _compared(
     return [*times, f"{more}{ratio:.3g}x", *target]
 
 
-def _memory(sizes: _Sizes, work: Callable[[Matrix], object], matrix: Floats) -> str:
+def _memory(sizes: _Sizes, work: Callable[[RawMatrix], object], matrix: Floats) -> str:
     if not sizes.dense_memory:
         return ""
     return megabytes(peak_memory(work, matrix, partial(fit_weights, np.eye(3), (0, 1), ())))

@@ -9,11 +9,11 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from gsnmf.commands.examples import Example, pixel_map
+from gsnmf.commands.examples import run as run_demo
 from gsnmf.commands.progress import stages
 from gsnmf.commands.tables import print_factors, print_qualities
-from gsnmf.demo import Example, pixel_map
-from gsnmf.demo import run as run_demo
-from gsnmf.report.page import write_report
+from gsnmf.reports.page import write_report
 
 
 def demo(

@@ -22,16 +22,16 @@ from sklearn.exceptions import ConvergenceWarning
 from gsnmf import __version__
 from gsnmf.commands.progress import stages
 from gsnmf.commands.tables import print_factors, print_qualities
-from gsnmf.comparison import compare
 from gsnmf.datasets.readers import FORMATS, STREAMED_FORMATS, LabelledMatrix, read_matrix
 from gsnmf.datasets.readers.files import STANDARD_INPUT
 from gsnmf.datasets.weighting import normalize_rows, tf_idf
-from gsnmf.factorize import factorize as factorize_matrix
-from gsnmf.methods import methods
-from gsnmf.report.findings import Findings, gather, summary
-from gsnmf.report.page import render_report
-from gsnmf.results import Factorization
-from gsnmf.saving import whole_files, write
+from gsnmf.explanation.comparison import compare
+from gsnmf.factorization.path import factorize as factorize_matrix
+from gsnmf.factorization.registry import methods
+from gsnmf.factorization.saving import whole_files, write
+from gsnmf.reports.findings import Findings, gather, summary
+from gsnmf.reports.page import render_report
+from gsnmf.results.records import Factorization
 from gsnmf.weights import DEFAULT_TOLERANCE
 
 NOT_CONVERGED = 3

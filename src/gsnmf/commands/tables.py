@@ -6,8 +6,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from gsnmf.report.findings import Findings
-from gsnmf.report.words import percent
+from gsnmf.reports.findings import Findings
+from gsnmf.reports.words import percent
 
 
 def print_factors(console: Console, findings: Findings, most: int = 40) -> None:

@@ -10,20 +10,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from gsnmf.convex.exact_program import (
-    Chosen,
-    Core,
-    Doubles,
-    Equations,
-    Fit,
-    Mask,
-    Program,
-    Range,
-    build_equations,
-    fit_chosen,
-)
+from gsnmf.convex.exact_program import Chosen, Core, Equations, Fit, Program, Range, build_equations, fit_chosen
 from gsnmf.convex.uniqueness import Equilibrated, equilibrate, extreme_columns, largest_zero_block
-from gsnmf.validation import Floats, Indices, check_count, check_matrix, check_positive, check_rank_pair
+from gsnmf.matrices.checks import check_count, check_matrix, check_positive, check_rank_pair
+from gsnmf.support.arrays import Doubles, Flags, Floats, Indices
 
 MAX_VARIABLES = 20_000
 """Largest n^2 + m^2 that `solve_exact` accepts."""
@@ -319,7 +309,7 @@ def _within(value: int, limits: Range) -> bool:
     return limits[0] <= value <= limits[1]
 
 
-def _zero_blocks(zeros: Mask, size: int) -> list[Chosen]:
+def _zero_blocks(zeros: Flags, size: int) -> list[Chosen]:
     """Blocks of zeros, each with at least ``size`` rows and columns, that cover the rows and columns of all such."""
     n_rows, n_columns = zeros.shape
     in_column, in_row = np.zeros(n_columns, dtype=bool), np.zeros(n_rows, dtype=bool)

@@ -6,17 +6,14 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse.csgraph import connected_components
 
-from gsnmf.validation import Indices
+from gsnmf.support.arrays import Doubles, Indices
 from gsnmf.weights import cone_weights
 
-Doubles: TypeAlias = NDArray[np.float64]
 Range: TypeAlias = tuple[int, int]
 Chosen: TypeAlias = tuple[Indices, Indices]
-Mask: TypeAlias = NDArray[np.bool_]
 
 # HiGHS satisfies constraints to 1e-6 only, and its presolve calls feasible programs infeasible when the slack of a
 # row is as small as that. The program gets this much more; what it finds is checked to the caller's tolerance.

@@ -29,10 +29,8 @@ import numpy as np
 
 from gsnmf.convex.model import ConvexModel
 from gsnmf.convex.projection import project
-from gsnmf.results import ConvexSolution
-from gsnmf.validation import Floats, Indices
-
-_Array = Floats
+from gsnmf.results.records import ConvexSolution
+from gsnmf.support.arrays import Floats, Indices
 
 _FIRST_MOMENTUM = 0.05
 _FLAT = 10
@@ -51,8 +49,8 @@ def fast_gradient(
     model: ConvexModel,
     columns: Indices,
     rows: Indices,
-    X: _Array,
-    Y: _Array,
+    X: Floats,
+    Y: Floats,
     *,
     tolerance: float = 1e-4,
     max_iterations: int = 1000,
@@ -69,8 +67,8 @@ def fast_gradient(
     sums = matrix.column_sums, matrix.T.column_sums
     curvature = (2.0 if model.with_rows else 1.0) * float(np.linalg.norm(M, 2)) ** 2
     step = 1.0 / curvature if curvature > 0.0 else 0.0
-    X_now: _Array = np.zeros((n, n))
-    Y_now: _Array = np.zeros((m, m) if model.with_rows else (0, 0))
+    X_now: Floats = np.zeros((n, n))
+    Y_now: Floats = np.zeros((m, m) if model.with_rows else (0, 0))
     X_now[columns] = X
     if model.with_rows:
         Y_now[:, rows] = Y
@@ -103,12 +101,12 @@ def fast_gradient(
     return _solution(model, M, X_old, Y_old, iteration, stop_reason)
 
 
-def _residual(M: _Array, X: _Array, Y: _Array) -> _Array:
+def _residual(M: Floats, X: Floats, Y: Floats) -> Floats:
     residual = M - M @ X
     return residual - Y @ M if Y.size else residual
 
 
-def _objective(model: ConvexModel, residual: _Array, X: _Array, Y: _Array) -> float:
+def _objective(model: ConvexModel, residual: Floats, X: Floats, Y: Floats) -> float:
     return 0.5 * float(np.vdot(residual, residual)) + model.strength * float(np.trace(X) + np.trace(Y))
 
 
@@ -122,7 +120,7 @@ def _flat(objectives: list[float], tolerance: float, as_printed: bool) -> bool:
 
 
 def _solution(
-    model: ConvexModel, M: _Array, X: _Array, Y: _Array, n_iterations: int, stop_reason: str
+    model: ConvexModel, M: Floats, X: Floats, Y: Floats, n_iterations: int, stop_reason: str
 ) -> ConvexSolution:
     columns, rows = np.flatnonzero(X.any(axis=1)), np.flatnonzero(Y.any(axis=0))
     W = np.hstack([M[:, columns], Y[:, rows]]) if Y.size else M[:, columns]

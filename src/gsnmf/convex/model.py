@@ -17,15 +17,12 @@ import copy
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 
 from gsnmf.convex.penalties import TRACE, Penalty
 from gsnmf.convex.projection import scaled_weights
-from gsnmf.products import BLOCK_BYTES, Products, Residual
-from gsnmf.validation import Floats, Indices
-
-_Array = Floats
+from gsnmf.matrices.protocol import BLOCK_BYTES, Matrix, Residual
+from gsnmf.support.arrays import Flags, Floats, Indices
 
 _ROUNDING = 16.0 * float(np.finfo(np.float64).eps)
 """Part of ||M||^2 by which products of a residual, which are differences of products of M, can be wrong."""
@@ -38,14 +35,14 @@ _DEPENDENT = 1e-12
 class ConvexModel:
     """The problem: a matrix, lambda, a penalty, and whether rows may be chosen too."""
 
-    matrix: Products
+    matrix: Matrix
     strength: float
     penalty: Penalty = TRACE
     with_rows: bool = True
 
     def scores(
         self, residual: Residual, memory: int = BLOCK_BYTES, pools: tuple[Indices, Indices] | None = None
-    ) -> tuple[_Array, _Array]:
+    ) -> tuple[Floats, Floats]:
         """Scores of all columns and of all rows, in blocks within ``memory`` bytes; no rows if they are not chosen.
 
         With ``pools``, only of these columns and rows: the scores of the others are -inf.
@@ -55,14 +52,14 @@ class ConvexModel:
         by_row = self._side_scores(residual.T, memory, rows) if self.with_rows else np.empty(0)
         return by_column, by_row
 
-    def _side_scores(self, residual: Residual, memory: int, pool: Indices | None) -> _Array:
+    def _side_scores(self, residual: Residual, memory: int, pool: Indices | None) -> Floats:
         weights = scaled_weights(residual.matrix.column_sums, np.dtype(np.float64))
         scores = np.full(residual.matrix.shape[1], -np.inf)
         for indices, block in residual.cross_blocks(memory, pool):
             scores[indices] = self.penalty.scores(block.astype(np.float64, copy=False), indices, weights)
         return scores
 
-    def dual_bound(self, residual: Residual, scores: tuple[_Array, _Array]) -> float:
+    def dual_bound(self, residual: Residual, scores: tuple[Floats, Floats]) -> float:
         """Lower bound on the optimum, from any residual and its scores, less what rounding may have added."""
         everything = np.concatenate(scores)
         slack = _ROUNDING * self.matrix.squared_norm
@@ -75,27 +72,27 @@ class Side:
     Columns A = M_K D^-1 at unit length go with D X instead of X. The rows of the matrix are the side of its transpose.
     """
 
-    def __init__(self, matrix: Products) -> None:
+    def __init__(self, matrix: Matrix) -> None:
         m, n = matrix.shape
         self.matrix = matrix
         self.weights = scaled_weights(matrix.column_sums, np.dtype(np.float64))
         self.indices: Indices = np.empty(0, dtype=np.intp)
-        self.lengths: _Array = np.empty(0)
-        self.vectors: _Array = np.empty((0, m))
+        self.lengths: Floats = np.empty(0)
+        self.vectors: Floats = np.empty((0, m))
         """A', the columns of the working set."""
-        self.products: _Array = np.empty((0, n))
+        self.products: Floats = np.empty((0, n))
         """A'M."""
-        self.X: _Array = np.empty((0, n))
+        self.X: Floats = np.empty((0, n))
         """Feasible."""
-        self.dual: _Array = np.empty((0, n))
+        self.dual: Floats = np.empty((0, n))
         """Multiplier of the constraint that the free weights equal X, in units of the solver's stiffness."""
-        self.free: _Array = np.empty((0, n))
+        self.free: Floats = np.empty((0, n))
         """Weights without constraints, which the multiplier drives to X."""
-        self.slopes: _Array = np.empty((0, n))
+        self.slopes: Floats = np.empty((0, n))
         """A'E for the residual E of the free weights."""
         self._decompose()
 
-    def extend(self, indices: Indices, X: _Array | None = None, dual: _Array | None = None) -> None:
+    def extend(self, indices: Indices, X: Floats | None = None, dual: Floats | None = None) -> None:
         """Add columns, with their rows of X and of the multiplier, or with zeros."""
         if indices.size == 0:
             return
@@ -117,7 +114,7 @@ class Side:
         other.dual = self.dual.copy()
         return other
 
-    def keep(self, mask: NDArray[np.bool_]) -> None:
+    def keep(self, mask: Flags) -> None:
         """Drop the other columns."""
         if mask.all():
             return
@@ -127,11 +124,11 @@ class Side:
         self._decompose()
 
     @property
-    def unscaled(self) -> _Array:
+    def unscaled(self) -> Floats:
         """X for the columns as they are in the matrix."""
         return self.X / self.lengths[:, None]
 
-    def gradient(self, other: Side) -> _Array:
+    def gradient(self, other: Side) -> Floats:
         """A'E for the residual E of the feasible X and of the other side's."""
         gradient = self.gram @ self.X
         np.subtract(self.products, gradient, out=gradient)
@@ -154,7 +151,7 @@ class Side:
         inverse = np.divide(1.0, np.sqrt(self.spectrum), where=self.spectrum > 0, out=np.zeros_like(spectrum))
         self.basis = (self.rotation * inverse).T @ self.vectors
 
-    def free_weights(self, other: Side, target: _Array, own: _Array, its: _Array, stiffness: float) -> None:
+    def free_weights(self, other: Side, target: Floats, own: Floats, its: Floats, stiffness: float) -> None:
         """Set the free weights near ``target``, and their slopes.
 
         ``own`` and ``its`` are the targets of this side and of the other, each in its own eigenvectors and in the

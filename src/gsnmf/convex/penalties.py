@@ -26,9 +26,7 @@ import numba
 import numpy as np
 
 from gsnmf.convex.projection import PARALLEL_ENTRIES, project_row
-from gsnmf.validation import Floats, Indices
-
-_Array = Floats
+from gsnmf.support.arrays import Floats, Indices
 
 _TRACE, _GROUP_2, _GROUP_INF = 0, 1, 2
 
@@ -45,23 +43,23 @@ class Penalty:
         """Whether a row is bounded by one, so that its dual condition may be violated at a price."""
         return self.kind == _TRACE
 
-    def shrink(self, X: _Array, thresholds: _Array, indices: Indices, weights: _Array) -> None:
+    def shrink(self, X: Floats, thresholds: Floats, indices: Indices, weights: Floats) -> None:
         """Minimise |z - x|^2 / 2 + threshold penalty(z) over z for each row x of X, in place."""
         kernel = _shrink_parallel if X.size >= PARALLEL_ENTRIES else _shrink_serial
         kernel(X, thresholds, indices, weights, self.kind)
 
-    def scores(self, slopes: _Array, indices: Indices, weights: _Array) -> _Array:
+    def scores(self, slopes: Floats, indices: Indices, weights: Floats) -> Floats:
         """The dual norm of each row of ``slopes`` = M_i'E. A row can help only if it exceeds lambda."""
         kernel = _scores_parallel if slopes.size >= PARALLEL_ENTRIES else _scores_serial
         return np.asarray(kernel(slopes, indices, weights, self.kind))
 
-    def value(self, X: _Array, indices: Indices) -> float:
+    def value(self, X: Floats, indices: Indices) -> float:
         """The penalty, without lambda."""
         if self.kind == _TRACE:
             return float(X[np.arange(indices.size), indices].sum())
         return float(np.linalg.norm(X, axis=1, ord=2 if self.kind == _GROUP_2 else np.inf).sum())
 
-    def dual_bound(self, scores: _Array, inner: float, squared_norm: float, strength: float) -> float:
+    def dual_bound(self, scores: Floats, inner: float, squared_norm: float, strength: float) -> float:
         r"""A lower bound on the optimum from the residual E times the best factor t.
 
         .. math:: D(t) = t \langle E, M \rangle - \tfrac{t^2}{2} \|E\|^2 + \sum_i \min(0, \lambda - t s_i)
@@ -94,7 +92,7 @@ PENALTIES = {penalty.name: penalty for penalty in (TRACE, GROUP_2, GROUP_INF)}
 
 
 @numba.njit(cache=True)
-def _shrink_row(row: _Array, threshold: float, index: int, weights: _Array, kind: int) -> None:
+def _shrink_row(row: Floats, threshold: float, index: int, weights: Floats, kind: int) -> None:
     if kind == _TRACE:
         row[index] -= threshold
         project_row(row, weights, index)
@@ -105,19 +103,19 @@ def _shrink_row(row: _Array, threshold: float, index: int, weights: _Array, kind
 
 
 @numba.njit(cache=True)
-def _shrink_serial(X: _Array, thresholds: _Array, indices: Indices, weights: _Array, kind: int) -> None:
+def _shrink_serial(X: Floats, thresholds: Floats, indices: Indices, weights: Floats, kind: int) -> None:
     for i in range(X.shape[0]):
         _shrink_row(X[i], thresholds[i], indices[i], weights, kind)
 
 
 @numba.njit(cache=True, parallel=True)
-def _shrink_parallel(X: _Array, thresholds: _Array, indices: Indices, weights: _Array, kind: int) -> None:
+def _shrink_parallel(X: Floats, thresholds: Floats, indices: Indices, weights: Floats, kind: int) -> None:
     for i in numba.prange(X.shape[0]):
         _shrink_row(X[i], thresholds[i], indices[i], weights, kind)
 
 
 @numba.njit(cache=True)
-def _shrink_norm(row: _Array, threshold: float) -> None:
+def _shrink_norm(row: Floats, threshold: float) -> None:
     """Minimise |z - row|^2 / 2 + threshold |z|_2 over z >= 0, in place."""
     squared = 0.0
     for j in range(row.size):
@@ -130,7 +128,7 @@ def _shrink_norm(row: _Array, threshold: float) -> None:
 
 
 @numba.njit(cache=True)
-def _shrink_maximum(row: _Array, threshold: float) -> None:
+def _shrink_maximum(row: Floats, threshold: float) -> None:
     """Minimise |z - row|^2 / 2 + threshold max(z) over z >= 0, in place: cut at the level that removes threshold."""
     total = 0.0
     for j in range(row.size):
@@ -157,7 +155,7 @@ def _shrink_maximum(row: _Array, threshold: float) -> None:
 
 
 @numba.njit(cache=True, fastmath={"reassoc", "nsz", "contract"})
-def _score_row(slopes: _Array, index: int, weights: _Array, kind: int) -> float:
+def _score_row(slopes: Floats, index: int, weights: Floats, kind: int) -> float:
     total = 0.0
     if kind == _TRACE:
         own = float(weights[index])
@@ -177,7 +175,7 @@ def _score_row(slopes: _Array, index: int, weights: _Array, kind: int) -> float:
 
 
 @numba.njit(cache=True)
-def _scores_serial(slopes: _Array, indices: Indices, weights: _Array, kind: int) -> _Array:
+def _scores_serial(slopes: Floats, indices: Indices, weights: Floats, kind: int) -> Floats:
     scores = np.empty(slopes.shape[0])
     for i in range(scores.size):
         scores[i] = _score_row(slopes[i], indices[i], weights, kind)
@@ -185,7 +183,7 @@ def _scores_serial(slopes: _Array, indices: Indices, weights: _Array, kind: int)
 
 
 @numba.njit(cache=True, parallel=True)
-def _scores_parallel(slopes: _Array, indices: Indices, weights: _Array, kind: int) -> _Array:
+def _scores_parallel(slopes: Floats, indices: Indices, weights: Floats, kind: int) -> Floats:
     scores = np.empty(slopes.shape[0])
     for i in numba.prange(scores.size):
         scores[i] = _score_row(slopes[i], indices[i], weights, kind)

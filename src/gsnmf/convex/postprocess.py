@@ -14,11 +14,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from gsnmf.products import Products, products
-from gsnmf.results import ConvexSolution, Selection
-from gsnmf.selection.implicit_residual import ResidualSide
+from gsnmf.matrices.projection import ResidualSide
+from gsnmf.matrices.protocol import Matrix, wrap
+from gsnmf.results.records import ConvexSolution, Selection
 from gsnmf.selection.successive_projection import successive_projection
-from gsnmf.validation import Floats, Indices
+from gsnmf.support.arrays import Floats, Indices
 from gsnmf.weights import solve_weights
 
 _TIE = 0.1
@@ -44,7 +44,7 @@ def largest_of_both(solution: ConvexSolution, rank: int, method: str) -> Selecti
     return largest_diagonal(solution, n_columns, chosen.size - n_columns, method)
 
 
-def settle_ties(selection: Selection, solution: ConvexSolution, matrix: Products) -> Selection:
+def settle_ties(selection: Selection, solution: ConvexSolution, matrix: Matrix) -> Selection:
     """Exchange columns, and rows, whose diagonal entries are nearly equal, as long as that lowers the true error."""
     chosen = [selection.columns, selection.rows]
     diagonals = (solution.columns, solution.column_diagonal), (solution.rows, solution.row_diagonal)
@@ -75,7 +75,7 @@ def _ties(chosen: Indices, indices: Indices, diagonal: Floats) -> list[tuple[int
     return [(int(indices[i]), int(indices[o])) for i, o in close]
 
 
-def by_importance(solution: ConvexSolution, matrix: Products, rank: int, method: str) -> Selection:
+def by_importance(solution: ConvexSolution, matrix: Matrix, rank: int, method: str) -> Selection:
     """``rank`` columns and rows in order of importance, dividing the rank between them."""
     queues = {
         "c": list(solution.columns[_importance(solution.X.T, rank)]),
@@ -148,4 +148,4 @@ def _importance(vectors: Floats, rank: int) -> Indices:
     """The first columns of ``vectors`` in the order of SPA: more than can be chosen, for some are explained already."""
     if vectors.shape[1] == 0:
         return np.empty(0, dtype=np.intp)
-    return successive_projection(products(vectors), min(vectors.shape[1], 2 * rank + 10), axis="columns").columns
+    return successive_projection(wrap(vectors), min(vectors.shape[1], 2 * rank + 10), axis="columns").columns

@@ -1,12 +1,12 @@
 """Euclidean projection on the feasible set Omega of the convex model, exact and without sorting."""
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numba import njit, prange
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Floats: TypeAlias = NDArray[np.floating[Any]]
+from gsnmf.support.arrays import Floats, Indices
 
 # Kernels square the scaled weights and divide by them. A weight this far below the largest would underflow
 # there, and its bound w_j / w_i would overflow: it counts as zero.
@@ -137,7 +137,7 @@ def _float_rows(X: ArrayLike) -> Floats:
     return np.ascontiguousarray(array, dtype=dtype)
 
 
-def _positions(indices: ArrayLike | None, n_rows: int, n_columns: int) -> NDArray[np.intp]:
+def _positions(indices: ArrayLike | None, n_rows: int, n_columns: int) -> Indices:
     if indices is None:
         if n_rows != n_columns:
             raise ValueError(f"X must be square without indices; got shape {(n_rows, n_columns)}.")
@@ -212,14 +212,14 @@ def project_row(x: Floats, weights: Floats, i: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _project_rows(X: Floats, weights: Floats, indices: NDArray[np.intp], out: Floats) -> None:
+def _project_rows(X: Floats, weights: Floats, indices: Indices, out: Floats) -> None:
     for a in range(X.shape[0]):
         out[a, :] = X[a, :]
         project_row(out[a], weights, indices[a])
 
 
 @njit(cache=True, nogil=True, parallel=True)
-def _project_rows_parallel(X: Floats, weights: Floats, indices: NDArray[np.intp], out: Floats) -> None:
+def _project_rows_parallel(X: Floats, weights: Floats, indices: Indices, out: Floats) -> None:
     for a in prange(X.shape[0]):
         out[a, :] = X[a, :]
         project_row(out[a], weights, indices[a])

@@ -21,9 +21,9 @@ from gsnmf.convex.penalties import TRACE, Penalty
 from gsnmf.convex.postprocess import by_importance, completed, largest_diagonal, largest_of_both, settle_ties
 from gsnmf.convex.solve import SELECTION_GAP, Start, is_trivial, started_solver
 from gsnmf.convex.working_set import DEFAULT_MEMORY, WorkingSetSolver
-from gsnmf.products import Products
-from gsnmf.results import ConvexSolution, Selection
-from gsnmf.validation import Indices
+from gsnmf.matrices.protocol import Matrix
+from gsnmf.results.records import ConvexSolution, Selection
+from gsnmf.support.arrays import Indices
 from gsnmf.weights import solve_weights
 
 PATH = tuple(float(value) for value in np.logspace(1, -3, 10))
@@ -41,7 +41,7 @@ _PATIENCE = 2
 
 
 def convex_selection(
-    matrix: Products,
+    matrix: Matrix,
     rank: int | tuple[int, int],
     *,
     penalty: Penalty = TRACE,
@@ -83,7 +83,7 @@ def convex_selection(
 
 
 def fast_gradient_selection(
-    matrix: Products,
+    matrix: Matrix,
     rank: int | tuple[int, int],
     *,
     with_rows: bool = True,
@@ -129,7 +129,7 @@ def fast_gradient_selection(
 class _Search:
     """The best selection so far by the true error."""
 
-    def __init__(self, matrix: Products, rank: int | tuple[int, int], start: Start, method: str) -> None:
+    def __init__(self, matrix: Matrix, rank: int | tuple[int, int], start: Start, method: str) -> None:
         self.matrix, self.rank, self.start = matrix, rank, start
         order = "c" * start.columns.size + "r" * start.rows.size
         enough = len(order) == (rank if isinstance(rank, int) else sum(rank))
@@ -192,7 +192,7 @@ def _best_along_path(
     return search.result, certified
 
 
-def _completed(selection: Selection, rank: int | tuple[int, int], matrix: Products, start: Start) -> Selection:
+def _completed(selection: Selection, rank: int | tuple[int, int], matrix: Matrix, start: Start) -> Selection:
     """The selection, filled up if the solution has fewer columns and rows than asked for."""
     if not isinstance(rank, int):
         by_norm = [np.argsort(-side.squared_column_norms, kind="stable") for side in (matrix, matrix.T)]

@@ -22,10 +22,11 @@ from sklearn.exceptions import ConvergenceWarning
 from gsnmf.convex.model import ConvexModel
 from gsnmf.convex.penalties import PENALTIES
 from gsnmf.convex.working_set import DEFAULT_MEMORY, WorkingSetSolver
-from gsnmf.products import Products, products
-from gsnmf.results import ConvexSolution, Selection
+from gsnmf.matrices.checks import check_count, check_matrix, check_positive, check_rank
+from gsnmf.matrices.protocol import Matrix, wrap
+from gsnmf.results.records import ConvexSolution, Selection
 from gsnmf.selection.successive_projection import generalized_successive_projection, successive_projection
-from gsnmf.validation import Floats, Indices, check_count, check_matrix, check_positive, check_rank
+from gsnmf.support.arrays import Floats, Indices
 from gsnmf.weights import solve_weights
 
 SELECTION_GAP = 1e-2
@@ -45,7 +46,7 @@ class Start:
     squared_norm: float
 
     @classmethod
-    def of(cls, matrix: Products, rank: int, with_rows: bool) -> Start:
+    def of(cls, matrix: Matrix, rank: int, with_rows: bool) -> Start:
         """GSPA, or SPA on columns where rows may not be chosen, and the weights that belong to it."""
         choose = generalized_successive_projection if with_rows else _columns_only
         selection = choose(matrix, rank)
@@ -69,7 +70,7 @@ class Start:
         return relative * self.squared_error / (2 * rank)
 
 
-def _columns_only(matrix: Products, rank: int) -> Selection:
+def _columns_only(matrix: Matrix, rank: int) -> Selection:
     return successive_projection(matrix, rank, axis="columns")
 
 
@@ -124,7 +125,7 @@ def solve_convex(
     >>> 0 <= solution.gap <= 0.01
     True
     """
-    checked = products(check_matrix(matrix))
+    checked = wrap(check_matrix(matrix))
     size = check_rank(rank, checked.shape)
     if penalty not in PENALTIES:
         raise ValueError(f"penalty must be one of {', '.join(PENALTIES)}; got {penalty!r}.")
@@ -146,7 +147,7 @@ def solve_convex(
     return _in_unit(solution, checked.exponent)
 
 
-def started_solver(matrix: Products, start: Start, with_rows: bool, memory: int, max_steps: int) -> WorkingSetSolver:
+def started_solver(matrix: Matrix, start: Start, with_rows: bool, memory: int, max_steps: int) -> WorkingSetSolver:
     """A solver that begins with the columns, rows and weights of a start."""
     solver = WorkingSetSolver(matrix, with_rows=with_rows, memory=memory, max_steps=max_steps)
     solver.start(start.columns, start.rows, start.X, np.ascontiguousarray(start.Y.T))
@@ -165,7 +166,7 @@ def is_trivial(solution: ConvexSolution, shape: tuple[int, int]) -> bool:
 
 
 def _meet_noise(
-    solve: Callable[[float], ConvexSolution], noise: float, matrix: Products, strength: float
+    solve: Callable[[float], ConvexSolution], noise: float, matrix: Matrix, strength: float
 ) -> ConvexSolution:
     """The largest lambda, within a few percent, whose solution meets the noise level."""
     target = noise * math.sqrt(matrix.squared_norm)
@@ -193,7 +194,7 @@ def _meet_noise(
 
 
 def _in_unit(solution: ConvexSolution, exponent: int) -> ConvexSolution:
-    """The solution of the matrix as it was given, from that of the matrix as it is held (`Products.exponent`)."""
+    """The solution of the matrix as it was given, from that of the matrix as it is held (`Matrix.exponent`)."""
     if exponent == 0:
         return solution
     with np.errstate(over="ignore", under="ignore"):
@@ -206,7 +207,7 @@ def _in_unit(solution: ConvexSolution, exponent: int) -> ConvexSolution:
         )
 
 
-def _warn(solution: ConvexSolution, matrix: Products, start: Start, tolerance: float, rank: int) -> None:
+def _warn(solution: ConvexSolution, matrix: Matrix, start: Start, tolerance: float, rank: int) -> None:
     if not solution.converged:
         warnings.warn(
             f"The convex model stopped at a relative gap of {solution.gap:.1e}, above the tolerance {tolerance:.1e} "

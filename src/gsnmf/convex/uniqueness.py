@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
-from gsnmf.validation import Indices, check_count, check_indices, check_matrix, check_positive
+from gsnmf.matrices.checks import check_count, check_indices, check_matrix, check_positive
+from gsnmf.support.arrays import Doubles, Flags, Indices
 from gsnmf.weights import cone_weights
-
-Doubles: TypeAlias = NDArray[np.float64]
-Pattern: TypeAlias = NDArray[np.bool_]
 
 _SCALING_PASSES = 60  # each halves what is left of the distance to equal maxima
 
@@ -95,7 +93,7 @@ def check_uniqueness(
     References
     ----------
     .. [1] J. Pan and N. Gillis, "Generalized separable nonnegative matrix factorization", IEEE Transactions on
-       Pattern Analysis and Machine Intelligence 43 (2021). doi:10.1109/TPAMI.2019.2956046
+       Flags Analysis and Machine Intelligence 43 (2021). doi:10.1109/TPAMI.2019.2956046
     .. [2] J. E. Hopcroft and R. M. Karp, "An n^{5/2} algorithm for maximum matchings in bipartite graphs", SIAM
        Journal on Computing 2 (1973). doi:10.1137/0202019
 
@@ -156,14 +154,14 @@ def equilibrate(matrix: Doubles) -> Equilibrated:
     return Equilibrated(np.where(positive, np.exp2(logs + rows[:, None] + columns), 0), rows, columns)
 
 
-def largest_zero_block_size(zeros: Pattern, row: int, column: int) -> int:
+def largest_zero_block_size(zeros: Flags, row: int, column: int) -> int:
     """Number of rows and columns of the largest block of zeros through one zero."""
     block_rows, block_columns, positive = _through(zeros, row, column)
     matched = maximum_bipartite_matching(positive, perm_type="column")
     return int(block_rows.size + block_columns.size - np.count_nonzero(matched >= 0))
 
 
-def largest_zero_block(zeros: Pattern, row: int, column: int) -> tuple[Indices, Indices]:
+def largest_zero_block(zeros: Flags, row: int, column: int) -> tuple[Indices, Indices]:
     """Rows and columns of the largest block of zeros through one zero.
 
     Examples
@@ -228,9 +226,7 @@ def _distance_to_cone(generators: Doubles, point: Doubles) -> float:
     return float(np.abs(generators @ cone_weights(generators, point) - point).max())
 
 
-def _test(
-    scaled: Doubles, zeros: Pattern, columns: Indices, rows: Indices, tolerance: float, budget: int
-) -> Uniqueness:
+def _test(scaled: Doubles, zeros: Flags, columns: Indices, rows: Indices, tolerance: float, budget: int) -> Uniqueness:
     size = columns.size + rows.size
     usable = zeros & ~np.all(zeros, axis=1)[:, None] & ~np.all(zeros, axis=0)
     candidates = _zeros_to_try(usable, columns, rows)
@@ -252,7 +248,7 @@ def _test(
     return Uniqueness("unique", None, None, f"No other block of zeros has {size} rows and columns together. {minimal}")
 
 
-def _zeros_to_try(usable: Pattern, columns: Indices, rows: Indices) -> NDArray[np.intp]:
+def _zeros_to_try(usable: Flags, columns: Indices, rows: Indices) -> Indices:
     """Zeros outside the given block with enough zeros in their row and column, the most promising first."""
     bound = usable.sum(axis=0)[None, :] + usable.sum(axis=1)[:, None]
     bound[~usable] = 0
@@ -261,7 +257,7 @@ def _zeros_to_try(usable: Pattern, columns: Indices, rows: Indices) -> NDArray[n
     return candidates[np.argsort(-bound[tuple(candidates.T)], kind="stable")]
 
 
-def _other_pattern(usable: Pattern, row: int, column: int, size: int) -> Uniqueness:
+def _other_pattern(usable: Flags, row: int, column: int, size: int) -> Uniqueness:
     block_rows, block_columns = largest_zero_block(usable, row, column)
     surplus = block_rows.size + block_columns.size - size
     spare_rows = block_rows[block_rows != row][:surplus]
@@ -280,13 +276,13 @@ def _violated(explanation: str) -> Uniqueness:
     return Uniqueness("violated", None, None, explanation)
 
 
-def _through(zeros: Pattern, row: int, column: int) -> tuple[Indices, Indices, sp.csr_array]:
+def _through(zeros: Flags, row: int, column: int) -> tuple[Indices, Indices, sp.csr_array]:
     """The rows and columns that can share a block with a zero, and the positive entries among them."""
     block_rows, block_columns = np.flatnonzero(zeros[:, column]), np.flatnonzero(zeros[row])
     return block_rows, block_columns, sp.csr_array(~zeros[np.ix_(block_rows, block_columns)])
 
 
-def _check_decomposition(zeros: Pattern, matrix: Doubles, columns: Indices, rows: Indices) -> None:
+def _check_decomposition(zeros: Flags, matrix: Doubles, columns: Indices, rows: Indices) -> None:
     for name, chosen, empty in (("column", columns, np.all(zeros, axis=0)), ("row", rows, np.all(zeros, axis=1))):
         if empty[chosen].any():
             raise ValueError(f"{name} {chosen[empty[chosen]][0]} is zero and cannot be part of a decomposition.")

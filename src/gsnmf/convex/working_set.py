@@ -38,13 +38,12 @@ from collections.abc import Iterable
 import numpy as np
 
 from gsnmf.convex.model import ConvexModel, Side
-from gsnmf.products import Products, Residual
-from gsnmf.results import ConvexSolution
-from gsnmf.threads import single_threaded_blas
-from gsnmf.validation import Floats, Indices
+from gsnmf.kernels.threads import single_threaded_blas
+from gsnmf.matrices.protocol import Matrix, Residual
+from gsnmf.results.records import ConvexSolution
+from gsnmf.support.arrays import Floats, Indices
 
 _log = logging.getLogger(__name__)
-_Array = Floats
 
 _RELAXATION = 1.9
 _STIFFNESS = 0.5
@@ -68,7 +67,7 @@ class WorkingSetSolver:
     """Solves the model for one lambda after another, each from the solution before, sharing all products."""
 
     def __init__(
-        self, matrix: Products, *, with_rows: bool = True, memory: int = DEFAULT_MEMORY, max_steps: int = 5000
+        self, matrix: Matrix, *, with_rows: bool = True, memory: int = DEFAULT_MEMORY, max_steps: int = 5000
     ) -> None:
         self.columns = Side(matrix)
         self.rows = Side(matrix.T)
@@ -81,7 +80,7 @@ class WorkingSetSolver:
         m, n = matrix.shape
         self.max_size = max(2, int(memory // (8 * _ARRAYS * (m + n))))
 
-    def start(self, columns: Indices, rows: Indices, X: _Array | None = None, Y: _Array | None = None) -> None:
+    def start(self, columns: Indices, rows: Indices, X: Floats | None = None, Y: Floats | None = None) -> None:
         """Begin with these columns and rows, and with these weights of theirs (Y transposed)."""
         self.columns.extend(columns, X)
         if self.with_rows:
@@ -123,7 +122,7 @@ class WorkingSetSolver:
                 return self._solution(model, objective, lower, fitted, n_steps, "working set exceeds the memory")
             pools = self._pools(scores)
 
-    def _pools(self, scores: tuple[_Array, _Array]) -> tuple[Indices, Indices]:
+    def _pools(self, scores: tuple[Floats, Floats]) -> tuple[Indices, Indices]:
         """The working set and the most promising of the others: the next to be looked at, much faster than all."""
         everything = np.concatenate(scores)
         size = min(everything.size, max(_SMALLEST_POOL, _POOL * sum(self._sizes())))
@@ -155,7 +154,7 @@ class WorkingSetSolver:
             return "max_steps reached"
         return ""
 
-    def _residual(self, X: _Array, Y: _Array) -> Residual:
+    def _residual(self, X: Floats, Y: Floats) -> Residual:
         W = np.hstack([self.columns.vectors.T, Y.T])
         H = np.vstack([X, self.rows.vectors])
         return self.matrix.residual(W, H)
@@ -192,14 +191,14 @@ class WorkingSetSolver:
         one.free_weights(two, near_one, in_one, in_two, self.stiffness)
         two.free_weights(one, near_two, in_two, in_one, self.stiffness)
 
-    def _feasible(self, model: ConvexModel, side: Side) -> tuple[_Array, _Array]:
+    def _feasible(self, model: ConvexModel, side: Side) -> tuple[Floats, Floats]:
         """The penalty's step from the free weights, relaxed; and the new multiplier, what the step took away."""
         ahead = _RELAXATION * side.free + (1.0 - _RELAXATION) * side.X + side.dual
         X = self._shrink(model, side, ahead)
         ahead -= X
         return X, ahead
 
-    def _shrink(self, model: ConvexModel, side: Side, ahead: _Array) -> _Array:
+    def _shrink(self, model: ConvexModel, side: Side, ahead: Floats) -> Floats:
         X = ahead / side.lengths[:, None]
         thresholds = model.strength / (self.stiffness * side.lengths**2)
         model.penalty.shrink(X, thresholds, side.indices, side.weights)
@@ -220,7 +219,7 @@ class WorkingSetSolver:
         objective = 0.5 * max(0.0, squared_norm) + model.strength * self._penalty_value(model)
         return objective, model.penalty.dual_bound(np.concatenate(scores), inner, dual_norm, model.strength)
 
-    def _balance(self, before: list[_Array]) -> None:
+    def _balance(self, before: list[Floats]) -> None:
         """Change rho where the constraint and the optimality of the feasible weights are far from equally violated.
 
         Each violation is relative to what it is a difference of (Wohlberg 2017).
@@ -239,7 +238,7 @@ class WorkingSetSolver:
         for side in (self.columns, self.rows):
             side.dual /= factor
 
-    def _exchange(self, model: ConvexModel, scores: tuple[_Array, _Array], residual: Residual) -> int:
+    def _exchange(self, model: ConvexModel, scores: tuple[Floats, Floats], residual: Residual) -> int:
         """Drop what is zero and not needed, add what the scores ask for, the most promising first; how many."""
         excess = np.concatenate(scores) - model.strength
         n = self.columns.matrix.shape[1]
@@ -288,5 +287,5 @@ def _relative_gap(objective: float, lower: float) -> float:
     return (objective - lower) / objective if objective > 0 else 0.0
 
 
-def _size(parts: Iterable[_Array]) -> float:
+def _size(parts: Iterable[Floats]) -> float:
     return math.sqrt(max(sum(float(np.vdot(part, part)) for part in parts), _TINY))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from gsnmf.datasets.ground_truth import Doubles, Planted, stacked_factors
-from gsnmf.validation import check_count, check_positive
+from gsnmf.datasets.ground_truth import Planted, stacked_factors
+from gsnmf.matrices.checks import check_count, check_positive
+from gsnmf.support.arrays import Doubles
 
 
 def two_one_separable(n: int) -> Planted:

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gsnmf.validation import Indices, Matrix
-
-Doubles: TypeAlias = NDArray[np.float64]
+from gsnmf.support.arrays import Doubles, Indices, RawMatrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,21 +38,21 @@ class Planted:
     True
     """
 
-    matrix: Matrix
-    noiseless: Matrix
+    matrix: RawMatrix
+    noiseless: RawMatrix
     columns: Indices
     rows: Indices
-    W: Matrix
-    H: Matrix
+    W: RawMatrix
+    H: RawMatrix
     noise_level: float
 
     @property
-    def column_weights(self) -> Matrix:
+    def column_weights(self) -> RawMatrix:
         """P1, shape (r1, n)."""
         return self.H[: self.columns.size]
 
     @property
-    def row_weights(self) -> Matrix:
+    def row_weights(self) -> RawMatrix:
         """P2, shape (m, r2)."""
         return self.W[:, self.columns.size :]
 

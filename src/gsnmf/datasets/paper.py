@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 from gsnmf.datasets.files import DATA_VARIABLE, data_file, data_folder, describe, read_arrays
 from gsnmf.datasets.published import DOCUMENT_NAMES, FACE_NAMES, published
-from gsnmf.validation import Floats, Matrix
+from gsnmf.support.arrays import Floats, RawMatrix
 
 __all__ = [
     "APPLICATION_NAMES",
@@ -69,7 +69,7 @@ class PaperMatrix:
     """
 
     name: str
-    matrix: Matrix = field(repr=False)
+    matrix: RawMatrix = field(repr=False)
     rank: int
     published: dict[str, float]
     same_matrix: bool = True

@@ -22,8 +22,9 @@ import scipy.sparse as sp
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from gsnmf.datasets.ground_truth import Doubles, Planted
-from gsnmf.validation import Indices, Matrix, check_count, check_rank_pair
+from gsnmf.datasets.ground_truth import Planted
+from gsnmf.matrices.checks import check_count, check_rank_pair
+from gsnmf.support.arrays import Doubles, Indices, RawMatrix
 
 RandomState: TypeAlias = int | Generator | None
 
@@ -37,7 +38,7 @@ def planted_dense(rng: Generator, W: Doubles, H: Doubles, r1: int, level: float,
 
 
 def permuted(
-    rng: Generator | None, matrix: Matrix, noiseless: Matrix, W: Matrix, H: Matrix, r1: int, level: float
+    rng: Generator | None, matrix: RawMatrix, noiseless: RawMatrix, W: RawMatrix, H: RawMatrix, r1: int, level: float
 ) -> Planted:
     """Permute rows and columns, and the rank-one factors so that the planted indices increase."""
     m, n = matrix.shape
@@ -58,7 +59,7 @@ def permuted(
     )
 
 
-def _reordered(matrix: Matrix, rows: Indices, columns: Indices) -> Matrix:
+def _reordered(matrix: RawMatrix, rows: Indices, columns: Indices) -> RawMatrix:
     if isinstance(matrix, np.ndarray):
         return matrix[np.ix_(rows, columns)]
     reordered = matrix[rows][:, columns]

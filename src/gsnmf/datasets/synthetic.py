@@ -12,7 +12,7 @@ from itertools import combinations
 
 import numpy as np
 
-from gsnmf.datasets.ground_truth import Doubles, Planted, stacked_factors
+from gsnmf.datasets.ground_truth import Planted, stacked_factors
 from gsnmf.datasets.planting import (
     RandomState,
     check_noise_level,
@@ -23,8 +23,9 @@ from gsnmf.datasets.planting import (
     sparse_uniform,
     with_norm,
 )
-from gsnmf.scaling import scale as scale_matrix
-from gsnmf.validation import check_count
+from gsnmf.matrices.checks import check_count
+from gsnmf.matrices.scaling import scale as scale_matrix
+from gsnmf.support.arrays import Doubles
 
 
 def fully_random(
@@ -60,7 +61,7 @@ def fully_random(
     density : float
         Probability that an entry of :math:`H_1` and :math:`W_2` is not zero.
     scale : bool
-        Whether to scale (see `gsnmf.scaling.scale`: mean entry one); :math:`D_r = I, D_c = I` if not.
+        Whether to scale (see `gsnmf.matrices.scaling.scale`: mean entry one); :math:`D_r = I, D_c = I` if not.
     permute : bool
         Whether to permute; if not, the planted columns come first and the planted rows last.
     random_state : int, numpy.random.Generator or None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gsnmf.datasets.readers.labelled import LabelledMatrix
-from gsnmf.validation import check_matrix
+from gsnmf.matrices.checks import check_matrix
 
 
 def tf_idf(data: LabelledMatrix) -> LabelledMatrix:

@@ -6,12 +6,11 @@ Where the paper uses a word without a number, "similar" for instance, the statem
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gsnmf.experiments._curves import Curves
 from gsnmf.experiments._methods import LABELS
 from gsnmf.experiments._study import Claim
-from gsnmf.validation import Floats
+from gsnmf.support.arrays import Flags, Floats
 
 _SIMILAR_ERROR = 0.25
 _SIMILAR_ACCURACY = 0.1
@@ -238,9 +237,7 @@ def _first(
     return Claim(statement, bool((own <= best * (1 + _TIE)).all()), numbers)
 
 
-def _below(
-    curves: Curves, means: dict[str, Floats], method: str, other: str, chosen: NDArray[np.bool_], statement: str
-) -> Claim:
+def _below(curves: Curves, means: dict[str, Floats], method: str, other: str, chosen: Flags, statement: str) -> Claim:
     if not chosen.any():
         return _too_few(statement)
     ratio = means[method][chosen] / means[other][chosen]

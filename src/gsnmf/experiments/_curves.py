@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gsnmf.experiments._study import Record
-from gsnmf.validation import Floats
+from gsnmf.support.arrays import Flags, Floats
 
 
 @dataclass(frozen=True)
@@ -61,6 +60,6 @@ class Curves:
         """The largest value of any matrix."""
         return max(max(values) for values in self.values[quantity][method].values())
 
-    def up_to(self, epsilon: float) -> NDArray[np.bool_]:
+    def up_to(self, epsilon: float) -> Flags:
         """Which noise levels are at most this, within the three digits that the paper prints."""
         return np.asarray(self.epsilons <= epsilon * 1.005)

@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from gsnmf.experiments._methods import LABELS
-from gsnmf.validation import Floats
+from gsnmf.support.arrays import Floats
 
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 BLUE, VERMILION, PURPLE, GREY = "#0072B2", "#D55E00", "#CC79A7", "#7F7F7F"

@@ -14,10 +14,10 @@ from sklearn.exceptions import ConvergenceWarning
 from gsnmf.convex.selection import fast_gradient_selection
 from gsnmf.datasets.published import COLUMNS
 from gsnmf.datasets.synthetic import fully_random
-from gsnmf.factorize import select
+from gsnmf.factorization.path import select
+from gsnmf.matrices.protocol import dense_columns, wrap
 from gsnmf.nmf import LowRankResult, hals, minimum_volume, truncated_svd
-from gsnmf.products import dense_columns, products
-from gsnmf.validation import Floats, Indices, Matrix
+from gsnmf.support.arrays import Floats, Indices, RawMatrix
 from gsnmf.weights import fit_weights
 
 FACTORIZATIONS = ("nmf", "minimum-volume", "svd")
@@ -77,12 +77,14 @@ class Outcome:
     seconds: float
 
 
-def choose(matrix: Matrix, method: str, rank: int | tuple[int, int], effort: _Effort = "balanced") -> tuple[Any, Any]:
+def choose(
+    matrix: RawMatrix, method: str, rank: int | tuple[int, int], effort: _Effort = "balanced"
+) -> tuple[Any, Any]:
     """Columns and rows by a method; a pair (n_columns, n_rows) is used where a method needs it, its sum elsewhere."""
     family, _, way = method.partition("-")
     number = rank if isinstance(rank, int) else sum(rank)
     if method == "gs-fgm":
-        printed = fast_gradient_selection(products(matrix), rank, as_printed=True)
+        printed = fast_gradient_selection(wrap(matrix), rank, as_printed=True)
         return printed.columns, printed.rows
     if family in ("snpa", "xray", "fgnsr"):
         pair = rank if isinstance(rank, tuple) else (number, number)
@@ -92,17 +94,17 @@ def choose(matrix: Matrix, method: str, rank: int | tuple[int, int], effort: _Ef
     return selection.columns, selection.rows
 
 
-def _separable(matrix: Matrix, family: str, count: int) -> Indices:
+def _separable(matrix: RawMatrix, family: str, count: int) -> Indices:
     """Columns by a method of separable NMF."""
     if count == 0:
         return np.empty(0, dtype=np.intp)
     if family == "fgnsr":  # as GS-FGM on synthetic matrices: one lambda, the largest diagonal entries
-        return fast_gradient_selection(products(matrix), (count, 0), with_rows=False, as_printed=True).columns
+        return fast_gradient_selection(wrap(matrix), (count, 0), with_rows=False, as_printed=True).columns
     return select(matrix, count, method=family).columns
 
 
 def run_method(
-    matrix: Matrix, method: str, rank: int | tuple[int, int], *, effort: _Effort = "balanced", seed: int = 0
+    matrix: RawMatrix, method: str, rank: int | tuple[int, int], *, effort: _Effort = "balanced", seed: int = 0
 ) -> Outcome:
     """Choose columns and rows and fit their weights, or factorize; a warning that something did not converge is kept
     as ``converged``.
@@ -117,7 +119,7 @@ def run_method(
         return fitted(matrix, columns, rows, time.perf_counter() - begin)
 
 
-def fitted(matrix: Matrix, columns: Indices, rows: Indices, seconds: float) -> Outcome:
+def fitted(matrix: RawMatrix, columns: Indices, rows: Indices, seconds: float) -> Outcome:
     """Weights of columns and rows that took ``seconds`` to choose."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -133,7 +135,7 @@ def fitted(matrix: Matrix, columns: Indices, rows: Indices, seconds: float) -> O
     )
 
 
-def _factorization(matrix: Matrix, method: str, rank: int, seed: int, begin: float) -> Outcome:
+def _factorization(matrix: RawMatrix, method: str, rank: int, seed: int, begin: float) -> Outcome:
     result: LowRankResult
     if method == "nmf":
         result = hals(matrix, rank, max_iterations=_ITERATIONS, random_state=seed)

@@ -25,9 +25,9 @@ from gsnmf.experiments._study import (
     Table,
     Value,
 )
-from gsnmf.products import products
+from gsnmf.matrices.protocol import wrap
 from gsnmf.selection.preselection import preselect
-from gsnmf.validation import Indices, Matrix
+from gsnmf.support.arrays import Indices, RawMatrix
 
 _RECORD = (
     "dataset",
@@ -139,7 +139,7 @@ def _measure(key: Key, settings: Settings, *, preselected: bool) -> Measurement:
 
 
 def choose_among_candidates(
-    matrix: Matrix, rank: int, *, preselected: bool
+    matrix: RawMatrix, rank: int, *, preselected: bool
 ) -> tuple[dict[str, tuple[Indices, Indices, float]], float]:
     """The paper's five selections with their seconds, by method, and the seconds of the preselection.
 
@@ -150,7 +150,7 @@ def choose_among_candidates(
     begin = time.perf_counter()
     rows, columns, reduced = np.arange(m), np.arange(n), matrix
     if preselected:
-        held = products(matrix)
+        held = wrap(matrix)
         candidates = preselect(held, _N_CANDIDATES, _N_CANDIDATES)
         rows, columns, reduced = candidates.rows, candidates.columns, candidates.reduced(held)
     preselection_seconds = time.perf_counter() - begin

@@ -19,7 +19,7 @@ from gsnmf.experiments._figures import BLUE, GREY, ORANGE, PURPLE, VERMILION, pi
 from gsnmf.experiments._methods import LABELS, Outcome, run_method
 from gsnmf.experiments._study import Figure, Key, Measurement, Record, Results, Section, Settings, Study, Table
 from gsnmf.experiments._tables import missing_text, not_at_hand
-from gsnmf.validation import Floats
+from gsnmf.support.arrays import Floats
 
 _METHODS = ("auto", "gspa", "spa-columns", "spa-rows", "nmf", "minimum-volume")
 _COLUMNS = ("method", "factor", "chosen", "pitch", "note", "cents", "energy", "quality", "seconds")

@@ -15,7 +15,7 @@ from gsnmf.datasets.paper import PaperMatrix, paper_matrix
 from gsnmf.experiments._methods import LABELS, choose, warm_up
 from gsnmf.experiments._study import Key, Measurement, Record, Results, Section, Settings, Study, Table
 from gsnmf.experiments._tables import at_hand, choose_among_candidates, missing_text, not_at_hand
-from gsnmf.validation import Indices
+from gsnmf.support.arrays import Indices
 
 _NAMES = ("TDT30", "NG10", "reviews", "tr41")
 _QUICK = ("tr23",)

@@ -10,7 +10,7 @@ from gsnmf.experiments._figures import montage, picture, show_image, stretched
 from gsnmf.experiments._methods import LABELS, run_method
 from gsnmf.experiments._study import Figure, Key, Measurement, Results, Section, Settings, Study
 from gsnmf.experiments._tables import at_hand, missing_text, not_at_hand
-from gsnmf.validation import Floats
+from gsnmf.support.arrays import Floats
 
 _QUICK = ("CBCL",)
 _COLUMNS = ("dataset", "method", "n_pixels", "n_faces", "quality")

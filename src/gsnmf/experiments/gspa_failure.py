@@ -7,12 +7,11 @@ from scipy.optimize import linprog
 
 from gsnmf.convex import is_separable
 from gsnmf.datasets import gspa_failure_example
-from gsnmf.datasets.ground_truth import Doubles
 from gsnmf.experiments._figures import mark_chosen, picture
 from gsnmf.experiments._methods import run_method
 from gsnmf.experiments._study import Claim, Figure, Key, Measurement, Record, Results, Section, Settings, Study, Table
-from gsnmf.scaling import scale
-from gsnmf.validation import Indices
+from gsnmf.matrices.scaling import scale
+from gsnmf.support.arrays import Doubles, Indices
 from gsnmf.weights import fit_weights
 
 _METHODS = ("gspa", "gs-fgm", "convex", "auto")

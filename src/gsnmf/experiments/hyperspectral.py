@@ -15,7 +15,7 @@ from gsnmf.experiments._figures import BLACK, BLUE, GREEN, GREY, ORANGE, VERMILI
 from gsnmf.experiments._methods import LABELS, Outcome, run_method
 from gsnmf.experiments._study import Figure, Key, Measurement, Record, Results, Section, Settings, Study, Table
 from gsnmf.experiments._tables import missing_text, not_at_hand
-from gsnmf.validation import Floats
+from gsnmf.support.arrays import Floats
 
 _METHODS = ("auto", "gspa", "spa-columns", "spa-rows", "snpa-columns", "nmf", "minimum-volume")
 _SHOWN = ("auto", "spa-columns", "snpa-columns", "nmf")

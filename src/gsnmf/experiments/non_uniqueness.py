@@ -12,9 +12,9 @@ from __future__ import annotations
 import numpy as np
 
 from gsnmf.convex import is_separable, solve_exact
-from gsnmf.datasets.ground_truth import Doubles
 from gsnmf.experiments._figures import mark_chosen, picture
 from gsnmf.experiments._study import Claim, Figure, Key, Measurement, Record, Results, Section, Settings, Study, Table
+from gsnmf.support.arrays import Doubles
 
 _SIZE = 10
 _CASES = ((2, 1, 1, 2), (3, 2, 2, 3), (3, 1, 2, 2), (4, 2, 2, 4), (3, 3, 1, 5))

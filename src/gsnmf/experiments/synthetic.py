@@ -22,7 +22,7 @@ from gsnmf.experiments._figures import draw_lines, line_style, picture
 from gsnmf.experiments._methods import FACTORIZATIONS, LABELS, OURS, REMARK, Outcome, run_method
 from gsnmf.experiments._study import Figure, Key, Measurement, Record, Results, Section, Settings, Study, Table, Value
 from gsnmf.metrics import accuracy, distance_to_ground_truth, rescale_factors
-from gsnmf.validation import Floats
+from gsnmf.support.arrays import Floats
 
 EPSILONS = np.logspace(-3, 0, 20)
 

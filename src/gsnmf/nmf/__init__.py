@@ -1,10 +1,10 @@
 """What users compare with: nonnegative factorizations and approximations of low rank, of any dense or sparse matrix."""
 
-from gsnmf.nmf.hals import hals
+from gsnmf.nmf.hierarchical_least_squares import hals
 from gsnmf.nmf.latent_representation import latent_low_rank
 from gsnmf.nmf.low_rank import cur, skeleton, truncated_svd
-from gsnmf.nmf.minimum_volume import minimum_volume
 from gsnmf.nmf.results import CURResult, LatentLowRankResult, LowRankResult, NMFResult, SVDResult
+from gsnmf.nmf.volume_minimization import minimum_volume
 
 __all__ = [
     "CURResult",

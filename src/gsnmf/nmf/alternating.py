@@ -29,13 +29,12 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from gsnmf.kernels.threads import single_threaded_blas
+from gsnmf.matrices.protocol import Matrix
 from gsnmf.nmf.results import NMFResult, StopReason
-from gsnmf.products import Products
-from gsnmf.threads import single_threaded_blas
-from gsnmf.validation import Floats
+from gsnmf.support.arrays import Doubles, Floats
 
 _SMALL_RESIDUAL = 1e-3
 """A violation is measured against the residual, or against this part of the matrix where that is larger."""
@@ -76,7 +75,7 @@ Step: TypeAlias = Callable[[Point, Point, float], tuple[Floats, Floats, Floats, 
 
 
 def iterate(
-    matrix: Products,
+    matrix: Matrix,
     now: Point,
     objective: float,
     *,
@@ -84,7 +83,7 @@ def iterate(
     optimality: Callable[[Point, float], float],
     tolerance: float,
     max_iterations: int,
-) -> tuple[Point, NDArray[np.float64], float, StopReason]:
+) -> tuple[Point, Doubles, float, StopReason]:
     """Make steps until a point meets the tolerance.
 
     Returns the last point, the objective at the start and after each step, the optimality of the last point, and why
@@ -122,7 +121,7 @@ def beyond(last: Floats, previous: Floats, momentum: float) -> Floats:
     return last + momentum * (last - previous) if momentum else last
 
 
-def times(matrix: Products, X: Floats) -> Floats:
+def times(matrix: Matrix, X: Floats) -> Floats:
     """X M' for a factor with components as rows, in C order."""
     return np.ascontiguousarray(matrix.dot(X.T).T)
 

@@ -47,10 +47,11 @@ import numpy as np
 from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 
+from gsnmf.matrices.checks import check_count, check_matrix, check_positive
+from gsnmf.matrices.protocol import Matrix, wrap
 from gsnmf.nmf.alternating import inner
 from gsnmf.nmf.results import LatentLowRankResult, StopReason
-from gsnmf.products import Products, products
-from gsnmf.validation import Floats, check_count, check_matrix, check_positive
+from gsnmf.support.arrays import Floats
 
 DEFAULT_TOLERANCE = 1e-4
 DEFAULT_MAX_ITERATIONS = 1000
@@ -114,7 +115,7 @@ def latent_low_rank(
     if weight is not None:
         weight = check_positive(weight, "weight")
     checked = check_matrix(matrix)
-    held = products(checked)
+    held = wrap(checked)
     _check_memory(
         held, 2 if weight is None or error == "squared" else 8, check_positive(max_gigabytes, "max_gigabytes")
     )
@@ -136,7 +137,7 @@ def latent_low_rank(
     return result
 
 
-def _check_memory(matrix: Products, n_copies: int, max_gigabytes: float) -> None:
+def _check_memory(matrix: Matrix, n_copies: int, max_gigabytes: float) -> None:
     m, n = matrix.shape
     needed = matrix.dtype.itemsize * (n_copies * m * n + (m + n) * min(m, n)) / 2**30
     if needed > max_gigabytes:
@@ -153,7 +154,7 @@ def _skinny_svd(dense: Floats) -> tuple[Floats, Floats, Floats]:
     return U[:, :k], values[:k], Vt[:k].T
 
 
-def _closed_form(matrix: Products, U: Floats, values: Floats, V: Floats, weight: float | None) -> LatentLowRankResult:
+def _closed_form(matrix: Matrix, U: Floats, values: Floats, V: Floats, weight: float | None) -> LatentLowRankResult:
     squares = values.astype(np.float64) ** 2
     kept = np.ones_like(squares) if weight is None else np.maximum(0.0, 1.0 - 1.0 / (weight * squares))
     squared_error = float(np.sum(squares * (1.0 - kept) ** 2))
@@ -183,7 +184,7 @@ def _singular_soft(matrix: Floats, threshold: float) -> Floats:
 
 
 def _absolute_error(
-    matrix: Products, M: Floats, svd: _Triple, weight: float, tolerance: float, max_iterations: int
+    matrix: Matrix, M: Floats, svd: _Triple, weight: float, tolerance: float, max_iterations: int
 ) -> LatentLowRankResult:
     U, values, V = svd
     if values.size == 0:

@@ -27,9 +27,10 @@ import numpy as np
 from scipy import linalg
 from scipy.sparse.linalg import LinearOperator, svds
 
+from gsnmf.matrices.checks import check_count, check_indices, check_matrix
+from gsnmf.matrices.protocol import Matrix, wrap
 from gsnmf.nmf.results import CURResult, SVDResult
-from gsnmf.products import Products, products
-from gsnmf.validation import Floats, Indices, check_count, check_indices, check_matrix
+from gsnmf.support.arrays import Floats, Indices
 
 _WHOLE = 300
 """Up to this smaller dimension the whole decomposition is as fast as the leading part of it."""
@@ -79,7 +80,7 @@ def truncated_svd(matrix: Any, rank: Any) -> SVDResult:
     rank = check_count(rank, "rank")
     if rank > limit:
         raise ValueError(f"rank must be in [1, {limit}] for the SVD of a matrix of shape {checked.shape}; got {rank}.")
-    held = products(checked)
+    held = wrap(checked)
     U, values, V = singular_triplets(held, rank)
     W = U * values
     explained = float(np.vdot(values.astype(np.float64), values.astype(np.float64)))
@@ -137,7 +138,7 @@ def cur(
     True
     """
     checked = check_matrix(matrix)
-    held = products(checked)
+    held = wrap(checked)
     m, n = checked.shape
     if columns is None or rows is None:
         if rank is None:
@@ -198,7 +199,7 @@ def skeleton(matrix: Any, columns: Any, rows: Any) -> CURResult:
     columns, rows = check_indices(columns, n, "columns"), check_indices(rows, m, "rows")
     if not columns.size or not rows.size:
         raise ValueError(f"columns and rows must have at least one index each; got {columns.size} and {rows.size}.")
-    held = products(checked)
+    held = wrap(checked)
     C, R = held.columns(columns), held.T.columns(rows).T
     U = np.asarray(linalg.pinv(C[rows]), dtype=held.dtype)
     W = C @ U
@@ -215,7 +216,7 @@ def skeleton(matrix: Any, columns: Any, rows: Any) -> CURResult:
     )
 
 
-def singular_triplets(matrix: Products, rank: int) -> tuple[Floats, Floats, Floats]:
+def singular_triplets(matrix: Matrix, rank: int) -> tuple[Floats, Floats, Floats]:
     """Leading left singular vectors (m x r), singular values in decreasing order, right vectors (n x r)."""
     m, n = matrix.shape
     if matrix.squared_norm == 0:
@@ -239,7 +240,7 @@ def singular_triplets(matrix: Products, rank: int) -> tuple[Floats, Floats, Floa
     return U[:, order], values[order], Vt[order].T
 
 
-def dense_copy(matrix: Products, max_bytes: float = _MAX_BYTES) -> Floats:
+def dense_copy(matrix: Matrix, max_bytes: float = _MAX_BYTES) -> Floats:
     """All of the matrix as a dense array, or an error that says how large it would be."""
     n_bytes = matrix.shape[0] * matrix.shape[1] * matrix.dtype.itemsize
     if n_bytes > max_bytes:
@@ -266,7 +267,7 @@ def _basis_and_inverse(block: Floats) -> tuple[Floats, Floats]:
     return U[:, kept], Vt[kept].T / values[kept]
 
 
-def _relative_error(matrix: Products, explained: float, W: Floats, H: Floats) -> float:
+def _relative_error(matrix: Matrix, explained: float, W: Floats, H: Floats) -> float:
     """Of a projection W H of the matrix with the squared norm ``explained``."""
     squared_error = matrix.squared_norm - explained
     if squared_error < np.sqrt(np.finfo(matrix.dtype).eps) * matrix.squared_norm:  # the difference has lost its digits

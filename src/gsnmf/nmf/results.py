@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gsnmf.validation import Floats, Indices
+from gsnmf.support.arrays import Doubles, Floats, Indices
 
 StopReason = Literal["tolerance reached", "iteration limit", "no further decrease", "closed form"]
 
@@ -60,7 +59,7 @@ class NMFResult(LowRankResult):
 
     optimality: float
     stop_reason: StopReason
-    objective: NDArray[np.float64] = field(repr=False)
+    objective: Doubles = field(repr=False)
     weight: float = 0.0
 
 

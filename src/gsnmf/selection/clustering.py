@@ -26,11 +26,11 @@ from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
-from gsnmf.products import Products, dense
-from gsnmf.threads import single_threaded_blas
-from gsnmf.validation import Floats, Indices, check_count
+from gsnmf.kernels.threads import single_threaded_blas
+from gsnmf.matrices.checks import check_count
+from gsnmf.matrices.protocol import Matrix, dense
+from gsnmf.support.arrays import Doubles, Flags, Floats, Indices
 
 _SMALL = 64
 """Up to this many columns or rows, singular vectors come from the eigenvectors of a Gram matrix."""
@@ -44,7 +44,6 @@ _ROUNDS = 2
 _TIE = 64.0
 """Squared quantities closer than this times eps are equal."""
 
-_Array = NDArray[np.float64]
 _Submatrix = Floats | sp.csc_array
 _Axis = Literal["columns", "rows"]
 
@@ -68,12 +67,12 @@ class Clusters:
     labels: Indices
 
 
-def hierarchical_clusters(matrix: Products, n_clusters: int, *, axis: _Axis = "columns") -> Clusters:
+def hierarchical_clusters(matrix: Matrix, n_clusters: int, *, axis: _Axis = "columns") -> Clusters:
     """Group columns (or rows) by direction, by repeated rank-two nonnegative factorization.
 
     Parameters
     ----------
-    matrix : Products, shape (m, n)
+    matrix : Matrix, shape (m, n)
     n_clusters : int
         How many clusters at most. There are fewer if there are fewer nonzero columns, each then a cluster of its own,
         or if, to rounding, there are fewer directions.
@@ -97,8 +96,8 @@ def hierarchical_clusters(matrix: Products, n_clusters: int, *, axis: _Axis = "c
     Three directions:
 
     >>> import numpy as np
-    >>> from gsnmf.products import products
-    >>> M = products(np.array([[1.0, 0, 2, 0, 1], [0, 1, 0, 0, 1], [0, 3, 0, 0, 0]]))
+    >>> from gsnmf.matrices.protocol import wrap
+    >>> M = wrap(np.array([[1.0, 0, 2, 0, 1], [0, 1, 0, 0, 1], [0, 3, 0, 0, 0]]))
     >>> clusters = hierarchical_clusters(M, 3)
     >>> clusters.representatives, clusters.sizes, clusters.labels
     (array([1, 2, 4]), array([1, 2, 1]), array([ 1,  0,  1, -1,  2]))
@@ -132,7 +131,7 @@ class _Cluster:
     """How to split it; None if its columns are parallel."""
 
 
-def _split_repeatedly(matrix: Products, indices: Indices, n_clusters: int) -> list[_Cluster]:
+def _split_repeatedly(matrix: Matrix, indices: Indices, n_clusters: int) -> list[_Cluster]:
     """Split the cluster that gains most until there are ``n_clusters``, or only parallel columns in each.
 
     The heap holds a cluster by its bound until it comes to the top, and then by the gain of its split.
@@ -166,7 +165,7 @@ def _split_repeatedly(matrix: Products, indices: Indices, n_clusters: int) -> li
     return leaves + [cluster for _, _, cluster, _ in heap]
 
 
-def _cluster(matrix: Products, indices: Indices) -> _Cluster:
+def _cluster(matrix: Matrix, indices: Indices) -> _Cluster:
     norms = matrix.squared_column_norms[indices]
     if indices.size == 1:
         return _Cluster(indices, int(indices[0]), float(norms[0]))
@@ -184,7 +183,7 @@ def _cluster(matrix: Products, indices: Indices) -> _Cluster:
     return _Cluster(indices, representative, energy, bound, parts)
 
 
-def _leading_two(columns: _Submatrix, norms: _Array) -> tuple[_Array, Floats, Floats]:
+def _leading_two(columns: _Submatrix, norms: Doubles) -> tuple[Doubles, Floats, Floats]:
     """The two largest squared singular values, their left vectors U (m x 2), and the coordinates U'A (2 x n)."""
     transpose = columns.T
     if min(columns.shape) > _SMALL:
@@ -200,12 +199,12 @@ def _leading_two(columns: _Submatrix, norms: _Array) -> tuple[_Array, Floats, Fl
     return squares, left, (right * lengths).T
 
 
-def _largest_eigenpairs(gram: Any) -> tuple[_Array, Floats]:
+def _largest_eigenpairs(gram: Any) -> tuple[Doubles, Floats]:
     values, vectors = np.linalg.eigh(dense(gram))
     return np.maximum(values[:-3:-1], 0.0).astype(np.float64), vectors[:, :-3:-1]
 
 
-def _krylov(columns: _Submatrix, transpose: Any, norms: _Array) -> tuple[Floats, Floats]:
+def _krylov(columns: _Submatrix, transpose: Any, norms: Doubles) -> tuple[Floats, Floats]:
     """Orthonormal basis Q of a block Krylov space of AA', and A'Q.
 
     It starts from the sum of the columns, the largest column and the one farthest from it: three vectors, since one
@@ -228,7 +227,7 @@ def _krylov(columns: _Submatrix, transpose: Any, norms: _Array) -> tuple[Floats,
     return basis, image
 
 
-def _first_part(columns: _Submatrix, left: Floats, coordinates: Floats) -> NDArray[np.bool_] | None:
+def _first_part(columns: _Submatrix, left: Floats, coordinates: Floats) -> Flags | None:
     """Which columns belong to the first of two nonnegative factors; None if nothing tells them apart.
 
     Where no share of weights lies near one half, the split is the nearest gap between shares, so that columns of one
@@ -245,7 +244,7 @@ def _first_part(columns: _Submatrix, left: Floats, coordinates: Floats) -> NDArr
     return np.asarray(shares > middles[np.argmin(np.abs(middles - 0.5))])
 
 
-def _rank_two_weights(columns: _Submatrix, left: Floats, coordinates: Floats) -> _Array:
+def _rank_two_weights(columns: _Submatrix, left: Floats, coordinates: Floats) -> Doubles:
     """H (2 x n) of a nonnegative rank-two factorization A ~ W H with columns of W of unit length."""
     transpose = columns.T
     first = int(np.argmax(np.einsum("ij,ij->j", coordinates, coordinates)))
@@ -257,7 +256,7 @@ def _rank_two_weights(columns: _Submatrix, left: Floats, coordinates: Floats) ->
     return _best_weights(transpose, W)
 
 
-def _best_weights(transpose: Any, factor: Floats) -> _Array:
+def _best_weights(transpose: Any, factor: Floats) -> Doubles:
     """H >= 0 (2 x n) that minimises ||A - W H||, given A' and a nonnegative ``factor`` whose columns make W.
 
     W has columns of unit length, with cosine c between them. For a column a of A let f = W'a: if f2 <= c f1 the second

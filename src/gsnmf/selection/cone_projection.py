@@ -18,13 +18,11 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from gsnmf.kernels import _append, _project, _slope, _solve, _subtract
-from gsnmf.products import BLOCK_BYTES, Products
-from gsnmf.selection.implicit_residual import orthogonalised
-from gsnmf.selection.residual_norms import ROUNDING, TIE
-from gsnmf.validation import Floats, Indices
-
-_Array = NDArray[np.float64]
+from gsnmf.kernels.nonnegative import _append, _project, _slope, _solve, _subtract
+from gsnmf.matrices.projection import orthogonalised
+from gsnmf.matrices.protocol import BLOCK_BYTES, Matrix
+from gsnmf.matrices.residual_norms import ROUNDING, TIE
+from gsnmf.support.arrays import Doubles, Flags, Floats, Indices
 
 
 class ReducedColumns:
@@ -42,7 +40,7 @@ class ReducedColumns:
         Columns that are neither chosen nor reproduced, up to rounding.
     """
 
-    def __init__(self, matrix: Products, capacity: int) -> None:
+    def __init__(self, matrix: Matrix, capacity: int) -> None:
         m, n = matrix.shape
         self.matrix = matrix
         self.size = 0
@@ -63,27 +61,27 @@ class ReducedColumns:
         return self._basis[:, : self.size]
 
     @property
-    def targets(self) -> _Array:
+    def targets(self) -> Doubles:
         """t_j in row j, shape (n, k)."""
         return self._targets[:, : self.size]
 
     @property
-    def inside(self) -> _Array:
+    def inside(self) -> Doubles:
         """t_j - R h_j in row j, shape (n, k); a view to be written to."""
         return self._inside[:, : self.size]
 
     @property
-    def triangle(self) -> _Array:
+    def triangle(self) -> Doubles:
         """R, upper triangular, shape (k, k)."""
         return self._triangle[: self.size, : self.size]
 
     @property
-    def squared_residuals(self) -> _Array:
+    def squared_residuals(self) -> Doubles:
         """||M_j - C h_j||^2 of every column."""
         return np.asarray(self.outside + np.einsum("jk,jk->j", self.inside, self.inside))
 
     @property
-    def rounding(self) -> _Array:
+    def rounding(self) -> Doubles:
         """Residuals of the columns closer to each other than this are equal."""
         return np.asarray(TIE * self._eps * self.lengths)
 
@@ -158,14 +156,14 @@ class ReducedColumns:
             self.outside[part] = self._reference[part] = norms
 
 
-def first_of_largest(values: _Array, among: NDArray[np.bool_], eps: float) -> int:
+def first_of_largest(values: Doubles, among: Flags, eps: float) -> int:
     """First index of the largest value, up to rounding, among some that are not none."""
     largest = np.max(values, where=among, initial=0.0)
     return int(np.argmax(among & (values >= (1.0 - TIE * eps) * largest)))
 
 
 @numba.njit(parallel=True, cache=True, fastmath=True)
-def project_on_hull(X: _Array, residuals: _Array, multipliers: _Array, columns: _Array, targets: _Array) -> None:
+def project_on_hull(X: Doubles, residuals: Doubles, multipliers: Doubles, columns: Doubles, targets: Doubles) -> None:
     r"""Turn each row x of X in place into weights of the point nearest to its target in a convex hull.
 
     Minimises :math:`\|t - \sum_i x_i r_i\|` over x >= 0 with sum one. Row i of ``columns`` is the point r_i, with zeros
@@ -204,14 +202,14 @@ def project_on_hull(X: _Array, residuals: _Array, multipliers: _Array, columns: 
 
 @numba.njit(cache=True, fastmath=True)
 def _nearest_in_hull(
-    x: _Array,
-    columns: _Array,
-    gram: _Array,
-    target: _Array,
+    x: Doubles,
+    columns: Doubles,
+    gram: Doubles,
+    target: Doubles,
     threshold: float,
-    residual: _Array,
-    lower: _Array,
-    buffers: _Array,
+    residual: Doubles,
+    lower: Doubles,
+    buffers: Doubles,
     indices: NDArray[np.int64],
 ) -> float:
     """Wolfe's method from a feasible x; returns the slope that the points with positive weight have in common."""
@@ -260,13 +258,13 @@ def _nearest_in_hull(
 
 @numba.njit(cache=True, fastmath=True)
 def _nearest_in_affine_hull(
-    columns: _Array,
+    columns: Doubles,
     indices: NDArray[np.int64],
     size: int,
-    target: _Array,
-    residual: _Array,
-    lower: _Array,
-    buffers: _Array,
+    target: Doubles,
+    residual: Doubles,
+    lower: Doubles,
+    buffers: Doubles,
 ) -> None:
     """Weights z with sum one of the point nearest to the target, and the residual, refined until it is rounding."""
     z, correction, ones = buffers[0], buffers[1], buffers[2]
@@ -295,7 +293,7 @@ def _nearest_in_affine_hull(
 
 
 @numba.njit(cache=True, fastmath=True)
-def _start(x: _Array, gram: _Array, lower: _Array, indices: NDArray[np.int64]) -> int:
+def _start(x: Doubles, gram: Doubles, lower: Doubles, indices: NDArray[np.int64]) -> int:
     """Factor of the points with positive weight, and their number; only the origin if they depend on each other."""
     size = 0
     for i in range(x.size):
@@ -310,7 +308,7 @@ def _start(x: _Array, gram: _Array, lower: _Array, indices: NDArray[np.int64]) -
 
 
 @numba.njit(cache=True, fastmath=True)
-def _without_zeros(x: _Array, gram: _Array, lower: _Array, indices: NDArray[np.int64], size: int) -> int:
+def _without_zeros(x: Doubles, gram: Doubles, lower: Doubles, indices: NDArray[np.int64], size: int) -> int:
     """Take the points without weight from the Cholesky factor, of which the rows before the first of them stay."""
     kept = 0
     for a in range(size):

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gsnmf.products import Products, dense
+from gsnmf.matrices.checks import check_count
+from gsnmf.matrices.protocol import Matrix, dense
 from gsnmf.selection.clustering import hierarchical_clusters
-from gsnmf.validation import Floats, Indices, check_count
+from gsnmf.support.arrays import Doubles, Floats, Indices
 
 _CANDIDATES = 4
 """Successive projection looks at this many times as many columns as are asked for."""
@@ -45,10 +45,10 @@ class Preselection:
     column_sizes: Indices
     row_sizes: Indices
 
-    def reduced(self, matrix: Products) -> Floats:
+    def reduced(self, matrix: Matrix) -> Floats:
         """M[rows][:, columns], each column and row times the square root of its size, as a dense array.
 
-        In the unit in which ``matrix`` is held (`Products.exponent`).
+        In the unit in which ``matrix`` is held (`Matrix.exponent`).
         """
         block = dense(matrix.submatrix(self.columns)[self.rows])
         column_scale = np.sqrt(self.column_sizes).astype(matrix.dtype)
@@ -56,12 +56,12 @@ class Preselection:
         return np.asarray(block * row_scale[:, np.newaxis] * column_scale)
 
 
-def preselect(matrix: Products, n_columns: int, n_rows: int) -> Preselection:
+def preselect(matrix: Matrix, n_columns: int, n_rows: int) -> Preselection:
     """Choose columns and rows that stand for all the others: representatives of `hierarchical_clusters`.
 
     Parameters
     ----------
-    matrix : Products, shape (m, n)
+    matrix : Matrix, shape (m, n)
     n_columns, n_rows : int
         How many of each at most. A side that has no more nonzero ones is kept whole.
     """
@@ -70,7 +70,7 @@ def preselect(matrix: Products, n_columns: int, n_rows: int) -> Preselection:
     return Preselection(columns.representatives, rows.representatives, columns.sizes, rows.sizes)
 
 
-def largest_and_farthest(matrix: Products, n: int, *, axis: _Axis = "columns") -> Indices:
+def largest_and_farthest(matrix: Matrix, n: int, *, axis: _Axis = "columns") -> Indices:
     """At most ``n`` nonzero columns (or rows): half by successive projection, the others by the largest norms.
 
     Returns
@@ -86,8 +86,8 @@ def largest_and_farthest(matrix: Products, n: int, *, axis: _Axis = "columns") -
     Examples
     --------
     >>> import numpy as np
-    >>> from gsnmf.products import products
-    >>> largest_and_farthest(products(np.array([[9.0, 8, 0, 7], [0, 0, 1, 0]])), 2)
+    >>> from gsnmf.matrices.protocol import wrap
+    >>> largest_and_farthest(wrap(np.array([[9.0, 8, 0, 7], [0, 0, 1, 0]])), 2)
     array([0, 1])
     """
     n = check_count(n, "n")
@@ -101,7 +101,7 @@ def largest_and_farthest(matrix: Products, n: int, *, axis: _Axis = "columns") -
     return np.sort(np.concatenate([farthest, largest[: n - farthest.size]]))
 
 
-def _farthest(gram: NDArray[np.float64], eps: float, n: int) -> list[int]:
+def _farthest(gram: Doubles, eps: float, n: int) -> list[int]:
     """At most ``n`` columns by successive projection, as the pivots of a Cholesky factorization of their Gram matrix.
 
     Its vectors are as long as there are columns, not rows. It stops early where Gram products have lost their digits.

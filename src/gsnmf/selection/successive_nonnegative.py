@@ -25,19 +25,19 @@ from typing import Literal
 
 import numpy as np
 
-from gsnmf.products import Products
-from gsnmf.results import Selection, StopReason
+from gsnmf.kernels.threads import single_threaded_blas
+from gsnmf.matrices.protocol import Matrix
+from gsnmf.results.records import Selection, StopReason
 from gsnmf.selection.cone_projection import ReducedColumns, project_on_hull
-from gsnmf.threads import single_threaded_blas
-from gsnmf.validation import Indices
+from gsnmf.support.arrays import Indices
 
 
-def successive_nonnegative_projection(matrix: Products, rank: int, *, axis: Literal["columns", "rows"]) -> Selection:
+def successive_nonnegative_projection(matrix: Matrix, rank: int, *, axis: Literal["columns", "rows"]) -> Selection:
     """SNPA: choose ``rank`` columns, or rows, each the farthest from the convex hull of those before it and the origin.
 
     Parameters
     ----------
-    matrix : Products
+    matrix : Matrix
         Of shape (m, n), dense or sparse; meant for columns (rows) of equal sums, and not scaled here.
     rank : int
         How many to choose.
@@ -60,8 +60,8 @@ def successive_nonnegative_projection(matrix: Products, rank: int, *, axis: Lite
     Four corners of a square and its centre have rank three only:
 
     >>> import numpy as np
-    >>> from gsnmf.products import products
-    >>> M = products(np.array([[1.0, 2, 1.5, 1, 2], [2, 2, 1.5, 1, 1], [2, 1, 2, 3, 2]]))
+    >>> from gsnmf.matrices.protocol import wrap
+    >>> M = wrap(np.array([[1.0, 2, 1.5, 1, 2], [2, 2, 1.5, 1, 1], [2, 1, 2, 3, 2]]))
     >>> successive_nonnegative_projection(M, 4, axis="columns").columns
     array([3, 1, 0, 4])
     """
@@ -85,7 +85,7 @@ class _Hull:
     Weights are those of the origin, in the first place, and of the chosen columns; their sum is one.
     """
 
-    def __init__(self, matrix: Products, capacity: int) -> None:
+    def __init__(self, matrix: Matrix, capacity: int) -> None:
         n = matrix.shape[1]
         self.columns = ReducedColumns(matrix, capacity)
         self._weights = np.zeros((n, capacity + 1))

@@ -7,9 +7,9 @@ GSPA chooses at each step the column p or row q with the largest residual,
 and projects the columns (rows) of the residual R on the orthogonal complement of the chosen one. SPA is the case in
 which only one axis may be chosen, SPA* runs SPA once on each axis.
 
-The residual is never formed (`gsnmf.selection.implicit_residual`): a step is two products with M, one for SPA, and the
+The residual is never formed (`gsnmf.matrices.projection`): a step is two products with M, one for SPA, and the
 whole costs O(nnz(M) r + (m + n) r^2) with O((m + n) r) memory. Of a Dask array, what is as long as it has rows stays
-with its chunks (`gsnmf.selection.chunked_projection`), or is not needed at all (`gsnmf.selection.gram_projection`).
+with its chunks (`gsnmf.matrices.chunked`), or is not needed at all.
 
 References
 ----------
@@ -27,15 +27,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from gsnmf.checkpoint import Checkpoint, State
-from gsnmf.products import Products
-from gsnmf.results import Selection, StopReason
-from gsnmf.selection.implicit_residual import ResidualSide
-from gsnmf.selection.residual_norms import tie_factor
+from gsnmf.matrices.projection import ResidualSide
+from gsnmf.matrices.protocol import Matrix
+from gsnmf.matrices.residual_norms import tie_factor
+from gsnmf.results.checkpoint import Checkpoint, State
+from gsnmf.results.records import Selection, StopReason
 
 
 def successive_projection(
-    matrix: Products, rank: int, *, axis: Literal["columns", "rows"], checkpoint: Checkpoint | None = None
+    matrix: Matrix, rank: int, *, axis: Literal["columns", "rows"], checkpoint: Checkpoint | None = None
 ) -> Selection:
     """SPA: choose ``rank`` columns, or rows, each the farthest from the span of those before it.
 
@@ -60,7 +60,7 @@ def successive_projection(
     return Selection(none, indices, "r" * indices.size, "spa-rows", _stop_reason(indices.size, rank))
 
 
-def successive_projection_both(matrix: Products, n_columns: int, n_rows: int) -> Selection:
+def successive_projection_both(matrix: Matrix, n_columns: int, n_rows: int) -> Selection:
     """SPA*: ``n_columns`` columns by SPA, and ``n_rows`` rows by SPA, independently of each other."""
     columns = successive_projection(matrix, n_columns, axis="columns").columns
     rows = successive_projection(matrix, n_rows, axis="rows").rows
@@ -68,13 +68,11 @@ def successive_projection_both(matrix: Products, n_columns: int, n_rows: int) ->
     return Selection(columns, rows, order, "spa-both", _stop_reason(len(order), n_columns + n_rows))
 
 
-def generalized_successive_projection(
-    matrix: Products, rank: int, *, checkpoint: Checkpoint | None = None
-) -> Selection:
+def generalized_successive_projection(matrix: Matrix, rank: int, *, checkpoint: Checkpoint | None = None) -> Selection:
     """GSPA (Algorithm 3 of the paper): choose ``rank`` columns and rows together.
 
     A heuristic: unlike SPA it can miss even without noise (Example 1 of the paper). It is meant for matrices whose
-    columns have equal sums and whose rows have equal sums; see `gsnmf.scaling.scale`.
+    columns have equal sums and whose rows have equal sums; see `gsnmf.matrices.scaling.scale`.
     """
     m, n = matrix.shape
     columns, rows = _both_sides(matrix, rank)
@@ -104,27 +102,27 @@ _IN_DRIVER = 1 << 30
 """Bytes of vectors as long as a Dask array has rows that may be in memory, if that saves passes."""
 
 
-def _side(matrix: Products, rank: int, axis: Literal["columns", "rows"]) -> Any:
+def _side(matrix: Matrix, rank: int, axis: Literal["columns", "rows"]) -> Any:
     if not matrix.out_of_core:
         return ResidualSide(matrix if axis == "columns" else matrix.T, rank)
-    from gsnmf.out_of_core.products import DaskProducts
-    from gsnmf.selection.chunked_projection import ChunkedRows
-    from gsnmf.selection.gram_projection import GramSide
+    from gsnmf.matrices.chunked.gram_projection import GramSide
+    from gsnmf.matrices.chunked.matrix import ChunkedMatrix
+    from gsnmf.matrices.chunked.projection import ChunkedRows
 
-    assert isinstance(matrix, DaskProducts)
+    assert isinstance(matrix, ChunkedMatrix)
     if axis == "columns":
         return GramSide(matrix, rank)
     in_driver = 8 * matrix.shape[0] * (rank + 4)
     return GramSide(matrix.T, rank) if in_driver <= _IN_DRIVER else ChunkedRows(matrix, rank)
 
 
-def _both_sides(matrix: Products, rank: int) -> tuple[Any, Any]:
+def _both_sides(matrix: Matrix, rank: int) -> tuple[Any, Any]:
     if not matrix.out_of_core:
         return ResidualSide(matrix, rank), ResidualSide(matrix.T, rank)
-    from gsnmf.out_of_core.products import DaskProducts
-    from gsnmf.selection.chunked_projection import ChunkedColumns, ChunkedRows
+    from gsnmf.matrices.chunked.matrix import ChunkedMatrix
+    from gsnmf.matrices.chunked.projection import ChunkedColumns, ChunkedRows
 
-    assert isinstance(matrix, DaskProducts)
+    assert isinstance(matrix, ChunkedMatrix)
     return ChunkedColumns(matrix, rank), ChunkedRows(matrix, rank)
 
 

@@ -34,19 +34,17 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gsnmf.kernels import nonnegative_least_squares
-from gsnmf.products import BLOCK_BYTES, Products
-from gsnmf.results import Selection, StopReason
+from gsnmf.kernels.nonnegative import nonnegative_least_squares
+from gsnmf.kernels.threads import single_threaded_blas
+from gsnmf.matrices.protocol import BLOCK_BYTES, Matrix
+from gsnmf.matrices.residual_norms import TIE
+from gsnmf.results.records import Selection, StopReason
 from gsnmf.selection.cone_projection import ReducedColumns, first_of_largest
-from gsnmf.selection.residual_norms import TIE
-from gsnmf.threads import single_threaded_blas
-from gsnmf.validation import Floats, Indices
+from gsnmf.support.arrays import Doubles, Floats, Indices
 
 Rule = Literal["max", "dist", "greedy"]
 
-_Array = NDArray[np.float64]
 
 _FIRST_BLOCK = 32
 """Columns whose scores are computed together at first; then twice as many, as far as the memory allows."""
@@ -55,12 +53,12 @@ _GRAM_BYTES = 1 << 28
 """Memory for rows of M'M."""
 
 
-def xray(matrix: Products, rank: int, *, rule: Rule = "max", axis: Literal["columns", "rows"]) -> Selection:
+def xray(matrix: Matrix, rank: int, *, rule: Rule = "max", axis: Literal["columns", "rows"]) -> Selection:
     """XRAY: choose ``rank`` columns, or rows, that are extreme rays of the cone of all of them.
 
     Parameters
     ----------
-    matrix : Products
+    matrix : Matrix
         Of shape (m, n), dense or sparse. Columns (rows) can have any lengths: those only change the order of choice
         of a separable matrix. Noisy rare ones stand out when they are divided by their sums.
     rank : int
@@ -97,8 +95,8 @@ def xray(matrix: Products, rank: int, *, rule: Rule = "max", axis: Literal["colu
     The columns between the first and the last are in their cone:
 
     >>> import numpy as np
-    >>> from gsnmf.products import products
-    >>> M = products(np.array([[1.0, 2, 3, 0], [0, 1, 9, 5]]))
+    >>> from gsnmf.matrices.protocol import wrap
+    >>> M = wrap(np.array([[1.0, 2, 3, 0], [0, 1, 9, 5]]))
     >>> xray(M, 2, axis="columns").columns
     array([3, 0])
     """
@@ -141,7 +139,7 @@ class _Cone:
     Weights are those of the chosen columns scaled to unit length.
     """
 
-    def __init__(self, matrix: Products, capacity: int) -> None:
+    def __init__(self, matrix: Matrix, capacity: int) -> None:
         self.matrix = matrix
         self.columns = ReducedColumns(matrix, capacity)
         self._weights = np.zeros((matrix.shape[1], capacity))
@@ -150,12 +148,12 @@ class _Cone:
         self._spread = np.divide(self.columns.lengths, sums, out=np.zeros_like(sums), where=sums > 0)
 
     @property
-    def weights(self) -> _Array:
+    def weights(self) -> Doubles:
         """Weights of every column, a row each, shape (n, k)."""
         return self._weights[:, : self.columns.size]
 
     @property
-    def triangle(self) -> _Array:
+    def triangle(self) -> Doubles:
         """The chosen columns, of unit length, in the basis of `ReducedColumns`."""
         triangle = self.columns.triangle
         return np.asarray(triangle / np.linalg.norm(triangle, axis=0), order="C")
@@ -234,7 +232,7 @@ class _Scores:
         self._bounds += np.sqrt(np.maximum(0.0, gained)) / self._units
         self._weights = weights.copy()
 
-    def _exact(self, indices: Indices) -> _Array:
+    def _exact(self, indices: Indices) -> Doubles:
         """R'M = M'M - F T', with T the coordinates of the columns and F those of their approximations."""
         columns = self._cone.columns
         fitted, targets = columns.targets - columns.inside, columns.targets

@@ -26,10 +26,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gsnmf.kernels import coordinate_sweep, passive_inverses
-from gsnmf.threads import single_threaded_blas
+from gsnmf.kernels.nonnegative import coordinate_sweep, passive_inverses
+from gsnmf.kernels.threads import single_threaded_blas
+from gsnmf.support.arrays import Doubles, Indices
 from gsnmf.weights.joint import solve_joint
 from gsnmf.weights.one_sided import GUESSING_SWEEPS, exact_weights
 from gsnmf.weights.optimality import relative_violation, violation
@@ -44,20 +44,18 @@ _SUFFICIENT = 1e-4
 _HALVINGS = 12
 _ROWS_AT_ONCE = 2048
 
-_Array = NDArray[np.float64]
-
 
 @dataclass(frozen=True)
 class ColumnProblem:
     """What is known about columns and rows of unit length without looking at all rows of the matrix."""
 
-    R: _Array
+    R: Doubles
     """Chosen rows, transposed, n x r2."""
-    orthogonal: _Array
+    orthogonal: Doubles
     """Of R = orthogonal triangle."""
-    triangle: _Array
-    gram_C: _Array
-    linear: _Array
+    triangle: Doubles
+    gram_C: Doubles
+    linear: Doubles
     """-M'C, n x r1."""
     squared_norm: float
 
@@ -74,13 +72,13 @@ class RowSums:
     squared_change: float
     """Sum of |t - R q|^2 - |t|^2 over the problems of the rows."""
     squared_violation: float
-    coupling: _Array
+    coupling: Doubles
     """Q'C, r2 x r1."""
-    curvature: _Array
+    curvature: Doubles
     """T, packed; empty if it is not wanted."""
 
     @classmethod
-    def unpacked(cls, sums: _Array, r1: int, r2: int) -> RowSums:
+    def unpacked(cls, sums: Doubles, r1: int, r2: int) -> RowSums:
         """From what `row_sums` gives, summed over all rows."""
         coupling = sums[2 : 2 + r1 * r2].reshape(r2, r1)
         return cls(float(sums[0]), float(sums[1]), coupling, sums[2 + r1 * r2 :])
@@ -91,7 +89,7 @@ def n_row_sums(r1: int, r2: int, with_curvature: bool) -> int:
     return 2 + r1 * r2 + with_curvature * (r1 * (r1 + 1) // 2) * (r2 * (r2 + 1) // 2)
 
 
-def row_sums(targets: _Array, C: _Array, triangle: _Array, with_curvature: bool) -> _Array:
+def row_sums(targets: Doubles, C: Doubles, triangle: Doubles, with_curvature: bool) -> Doubles:
     """The sums over some rows, with ``targets`` (M - C P') Q for an orthogonal basis Q of the chosen rows."""
     sums = np.zeros(n_row_sums(C.shape[1], triangle.shape[0], with_curvature))
     gram = triangle.T @ triangle
@@ -112,8 +110,8 @@ def row_sums(targets: _Array, C: _Array, triangle: _Array, with_curvature: bool)
 
 
 def solve_columns(
-    problem: ColumnProblem, P: _Array, sums: Callable[[_Array], RowSums], tolerance: float, max_iterations: int
-) -> tuple[_Array, float, float, int]:
+    problem: ColumnProblem, P: Doubles, sums: Callable[[Doubles], RowSums], tolerance: float, max_iterations: int
+) -> tuple[Doubles, float, float, int]:
     """Column weights P, the squared error, the relative violation, and the iterations spent.
 
     Parameters
@@ -150,20 +148,20 @@ def solve_columns(
     return P, squared_error, optimality, iteration
 
 
-def _squared_error(problem: ColumnProblem, P: _Array, found: RowSums) -> float:
+def _squared_error(problem: ColumnProblem, P: Doubles, found: RowSums) -> float:
     of_columns = float(np.vdot(P, P @ problem.gram_C + 2.0 * problem.linear))
     return max(0.0, problem.squared_norm + of_columns + found.squared_change)
 
 
 def _model_step(
     problem: ColumnProblem,
-    P: _Array,
-    gradient: _Array,
+    P: Doubles,
+    gradient: Doubles,
     found: RowSums,
     squared_error: float,
     optimality: float,
     tolerance: float,
-) -> _Array:
+) -> Doubles:
     """From P to the minimiser of the quadratic model over nonnegative weights."""
     model = _Model(problem, found.curvature, P, gradient, squared_error)
     reached = P.copy()
@@ -177,7 +175,7 @@ class _Model:
     """The quadratic model of F around a point, as a problem of the joint solver without row weights."""
 
     def __init__(
-        self, problem: ColumnProblem, curvature: _Array, P: _Array, gradient: _Array, squared_error: float
+        self, problem: ColumnProblem, curvature: Doubles, P: Doubles, gradient: Doubles, squared_error: float
     ) -> None:
         self._R, self._gram = problem.R, problem.gram_C
         r1, r2 = self._gram.shape[0], problem.triangle.shape[0]
@@ -186,38 +184,38 @@ class _Model:
         self._squared_error = squared_error
         self.squared_norm = problem.squared_norm
 
-    def hessian(self, P: _Array, Q: _Array, out: tuple[_Array, _Array] | None = None) -> tuple[_Array, _Array]:
+    def hessian(self, P: Doubles, Q: Doubles, out: tuple[Doubles, Doubles] | None = None) -> tuple[Doubles, Doubles]:
         image = self._second(P)
         if out is None:
             return image, Q
         out[0][...] = image
         return out
 
-    def gradient(self, P: _Array, Q: _Array) -> tuple[_Array, _Array]:
+    def gradient(self, P: Doubles, Q: Doubles) -> tuple[Doubles, Doubles]:
         return self._second(P) + self._linear, Q
 
-    def squared_error(self, P: _Array, Q: _Array, gradient: tuple[_Array, _Array]) -> float:
+    def squared_error(self, P: Doubles, Q: Doubles, gradient: tuple[Doubles, Doubles]) -> float:
         return self._squared_error
 
-    def parts(self, joined: _Array) -> tuple[_Array, _Array]:
+    def parts(self, joined: Doubles) -> tuple[Doubles, Doubles]:
         return joined.reshape(self._linear.shape), np.empty((0, 0))
 
-    def sweep(self, P: _Array, Q: _Array, n_sweeps: int) -> None:
+    def sweep(self, P: Doubles, Q: Doubles, n_sweeps: int) -> None:
         """The part of the rows is concave, so that taking it as linear only ever overestimates the model."""
         for _ in range(n_sweeps):
             coordinate_sweep(P, self._linear - self._of_rows(P), self._gram)
 
-    def _second(self, P: _Array) -> _Array:
+    def _second(self, P: Doubles) -> Doubles:
         return np.asarray(P @ self._gram - self._of_rows(P))
 
-    def _of_rows(self, P: _Array) -> _Array:
+    def _of_rows(self, P: Doubles) -> Doubles:
         if self._curvature is None:
             return np.zeros_like(P)
         K = self._R.T @ P
         return np.asarray(self._R @ (self._curvature @ K.ravel()).reshape(K.shape))
 
 
-def curvature_matrix(curvature: _Array, r1: int, r2: int) -> _Array:
+def curvature_matrix(curvature: Doubles, r1: int, r2: int) -> Doubles:
     """T as a matrix that acts on r2 x r1 matrices in one vector."""
     of_rows, of_columns = _full_positions(r2), _full_positions(r1)
     packed = curvature.reshape(r2 * (r2 + 1) // 2, -1)
@@ -225,7 +223,7 @@ def curvature_matrix(curvature: _Array, r1: int, r2: int) -> _Array:
     return np.ascontiguousarray(full.reshape(r1 * r2, r1 * r2))
 
 
-def _full_positions(r: int) -> NDArray[np.intp]:
+def _full_positions(r: int) -> Indices:
     """Where the entries of a symmetric matrix are in its upper triangle."""
     positions = np.empty((r, r), dtype=np.intp)
     upper = np.triu_indices(r)

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from gsnmf.products import Products, products
-from gsnmf.results import Weights
-from gsnmf.threads import single_threaded_blas
-from gsnmf.validation import Floats, Indices, check_count, check_indices, check_matrix, check_positive, is_dask
+from gsnmf.kernels.threads import single_threaded_blas
+from gsnmf.matrices.checks import check_count, check_indices, check_matrix, check_positive, is_dask
+from gsnmf.matrices.protocol import Matrix, wrap
+from gsnmf.results.records import Weights
+from gsnmf.support.arrays import Floats, Indices
 from gsnmf.weights.joint import JointProblem, solve_joint
 from gsnmf.weights.one_sided import one_sided_weights
 from gsnmf.weights.optimality import CANCELLED, ratio
@@ -69,7 +70,7 @@ def fit_weights(
     if start is not None:
         start = _check_start(start, (columns.size, n), (m, rows.size))
     weights = solve_weights(
-        products(checked),
+        wrap(checked),
         columns,
         rows,
         tolerance=check_positive(tolerance, "tolerance"),
@@ -93,7 +94,7 @@ def warn_unless_converged(weights: Weights, tolerance: float) -> None:
 
 
 def solve_weights(
-    matrix: Products,
+    matrix: Matrix,
     columns: Indices,
     rows: Indices,
     *,
@@ -103,10 +104,10 @@ def solve_weights(
 ) -> Weights:
     """`fit_weights` for input that is known to be right, and without its warning."""
     if matrix.out_of_core:
-        from gsnmf.out_of_core.products import DaskProducts
-        from gsnmf.weights.chunked import solve_chunked_weights
+        from gsnmf.matrices.chunked.matrix import ChunkedMatrix
+        from gsnmf.weights.by_rows import solve_chunked_weights
 
-        assert isinstance(matrix, DaskProducts)
+        assert isinstance(matrix, ChunkedMatrix)
         given = None if start is None else start[0]
         return solve_chunked_weights(matrix, columns, rows, tolerance, max_iterations, given)
     m, n = matrix.shape
@@ -121,13 +122,13 @@ def solve_weights(
     return replace(solved, column_weights=column_weights, row_weights=row_weights)
 
 
-def _nonzero(matrix: Products, columns: Indices) -> Indices:
+def _nonzero(matrix: Matrix, columns: Indices) -> Indices:
     """Positions of those columns that are not zero; the norms of all are not asked for if there are none."""
     return np.flatnonzero(matrix.squared_column_norms[columns] > 0) if columns.size else columns
 
 
 def _solve_nonzero(
-    matrix: Products,
+    matrix: Matrix,
     columns: Indices,
     rows: Indices,
     tolerance: float,

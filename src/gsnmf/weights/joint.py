@@ -19,12 +19,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import blas
 
-from gsnmf.kernels import coordinate_sweep
-from gsnmf.products import Products
-from gsnmf.validation import Floats, Indices
+from gsnmf.kernels.nonnegative import coordinate_sweep
+from gsnmf.matrices.protocol import Matrix
+from gsnmf.support.arrays import Doubles, Flags, Floats, Indices
 from gsnmf.weights.optimality import relative_violation, violation
 
 _SWEEPS = 2
@@ -38,8 +37,6 @@ _FLAT = 1e-14
 _MAX_PATIENCE = 5
 """The longer a problem takes, the more thorough an iteration: up to this many times the steps above."""
 
-_Array = NDArray[np.float64]
-
 
 class Quadratic(Protocol):
     """A convex quadratic of two arrays of weights, as the solver sees it."""
@@ -48,19 +45,19 @@ class Quadratic(Protocol):
     def squared_norm(self) -> float:
         """||M||_F^2."""
 
-    def hessian(self, P: _Array, Q: _Array, out: tuple[_Array, _Array] | None = None) -> tuple[_Array, _Array]:
+    def hessian(self, P: Doubles, Q: Doubles, out: tuple[Doubles, Doubles] | None = None) -> tuple[Doubles, Doubles]:
         """Second derivative applied to a direction, written to ``out`` if that is given."""
 
-    def gradient(self, P: _Array, Q: _Array) -> tuple[_Array, _Array]:
+    def gradient(self, P: Doubles, Q: Doubles) -> tuple[Doubles, Doubles]:
         """Gradient."""
 
-    def squared_error(self, P: _Array, Q: _Array, gradient: tuple[_Array, _Array]) -> float:
+    def squared_error(self, P: Doubles, Q: Doubles, gradient: tuple[Doubles, Doubles]) -> float:
         """What the violation of the optimality conditions is measured against, squared."""
 
-    def sweep(self, P: _Array, Q: _Array, n_sweeps: int) -> None:
+    def sweep(self, P: Doubles, Q: Doubles, n_sweeps: int) -> None:
         """Coordinate descent, in place."""
 
-    def parts(self, joined: _Array) -> tuple[_Array, _Array]:
+    def parts(self, joined: Doubles) -> tuple[Doubles, Doubles]:
         """P and Q in one vector, as views of it."""
 
 
@@ -71,22 +68,22 @@ class JointProblem:
     Its variables are P (n x r1, the transposed column weights) and Q (m x r2, the row weights), in these units.
     """
 
-    C: _Array
+    C: Doubles
     """Chosen columns, m x r1."""
-    R: _Array
+    R: Doubles
     """Chosen rows, transposed, n x r2."""
-    gram_C: _Array
-    gram_R: _Array
-    linear_P: _Array
+    gram_C: Doubles
+    gram_R: Doubles
+    linear_P: Doubles
     """-M'C, n x r1."""
-    linear_Q: _Array
+    linear_Q: Doubles
     """-MR, m x r2."""
-    column_lengths: _Array
-    row_lengths: _Array
+    column_lengths: Doubles
+    row_lengths: Doubles
     squared_norm: float
 
     @classmethod
-    def of(cls, matrix: Products, columns: Indices, rows: Indices) -> JointProblem:
+    def of(cls, matrix: Matrix, columns: Indices, rows: Indices) -> JointProblem:
         """Gather the Gram products of nonzero columns and rows."""
         column_lengths = np.sqrt(matrix.squared_column_norms[columns])
         row_lengths = np.sqrt(matrix.T.squared_column_norms[rows])
@@ -107,7 +104,7 @@ class JointProblem:
             squared_norm=matrix.squared_norm,
         )
 
-    def start(self, weights: tuple[Floats, Floats] | None) -> tuple[_Array, _Array]:
+    def start(self, weights: tuple[Floats, Floats] | None) -> tuple[Doubles, Doubles]:
         """Weights in the units of the problem; zeros if there are none."""
         if weights is None:
             return np.zeros_like(self.linear_P), np.zeros_like(self.linear_Q)
@@ -115,15 +112,15 @@ class JointProblem:
         Q = np.multiply(weights[1], self.row_lengths, dtype=np.float64, order="C")
         return P, Q
 
-    def coupling_P(self, Q: _Array) -> _Array:
+    def coupling_P(self, Q: Doubles) -> Doubles:
         """What the row weights contribute to the gradient of P."""
         return np.asarray(self.R @ (Q.T @ self.C))
 
-    def coupling_Q(self, P: _Array) -> _Array:
+    def coupling_Q(self, P: Doubles) -> Doubles:
         """What the column weights contribute to the gradient of Q."""
         return np.asarray(self.C @ (P.T @ self.R))
 
-    def hessian(self, P: _Array, Q: _Array, out: tuple[_Array, _Array] | None = None) -> tuple[_Array, _Array]:
+    def hessian(self, P: Doubles, Q: Doubles, out: tuple[Doubles, Doubles] | None = None) -> tuple[Doubles, Doubles]:
         """Second derivative applied to a direction, written to ``out`` if that is given."""
         in_P, in_Q = (np.empty_like(P), np.empty_like(Q)) if out is None else out
         np.matmul(P, self.gram_C, out=in_P)
@@ -133,24 +130,24 @@ class JointProblem:
             in_Q += self.coupling_Q(P)
         return in_P, in_Q
 
-    def parts(self, joined: _Array) -> tuple[_Array, _Array]:
+    def parts(self, joined: Doubles) -> tuple[Doubles, Doubles]:
         """P and Q in one vector, as views of it."""
         middle = self.linear_P.size
         return joined[:middle].reshape(self.linear_P.shape), joined[middle:].reshape(self.linear_Q.shape)
 
-    def gradient(self, P: _Array, Q: _Array) -> tuple[_Array, _Array]:
+    def gradient(self, P: Doubles, Q: Doubles) -> tuple[Doubles, Doubles]:
         """Gradient of the objective."""
         in_P, in_Q = self.hessian(P, Q)
         in_P += self.linear_P
         in_Q += self.linear_Q
         return in_P, in_Q
 
-    def squared_error(self, P: _Array, Q: _Array, gradient: tuple[_Array, _Array]) -> float:
+    def squared_error(self, P: Doubles, Q: Doubles, gradient: tuple[Doubles, Doubles]) -> float:
         """||M - C P1 - P2 R||_F^2, twice the objective, from the gradient at the same point."""
         value = _dot((P, Q), gradient) + _dot((P, Q), (self.linear_P, self.linear_Q))
         return max(0.0, self.squared_norm + value)
 
-    def sweep(self, P: _Array, Q: _Array, n_sweeps: int) -> None:
+    def sweep(self, P: Doubles, Q: Doubles, n_sweeps: int) -> None:
         """Coordinate descent on P and on Q in turn, in place."""
         for _ in range(n_sweeps):
             coordinate_sweep(P, self.coupling_P(Q) + self.linear_P, self.gram_C)
@@ -158,7 +155,7 @@ class JointProblem:
 
 
 def solve_joint(
-    problem: Quadratic, P: _Array, Q: _Array, tolerance: float, max_iterations: int
+    problem: Quadratic, P: Doubles, Q: Doubles, tolerance: float, max_iterations: int
 ) -> tuple[float, float, int]:
     """Improve (P, Q) in place by projected conjugate gradients.
 
@@ -181,8 +178,8 @@ def solve_joint(
 
 
 def _subspace_step(
-    problem: Quadratic, P: _Array, Q: _Array, gradient: tuple[_Array, _Array], patience: int
-) -> tuple[_Array, _Array]:
+    problem: Quadratic, P: Doubles, Q: Doubles, gradient: tuple[Doubles, Doubles], patience: int
+) -> tuple[Doubles, Doubles]:
     """Direction from (P, Q) to about the minimiser over its positive weights.
 
     Weights that would become negative on the way are set to zero and left out, and the others solved for again. P and Q
@@ -205,9 +202,9 @@ def _subspace_step(
 
 def _conjugate_gradients(
     problem: Quadratic,
-    free: NDArray[np.bool_],
-    residual: _Array,
-    direction: _Array,
+    free: Flags,
+    residual: Doubles,
+    direction: Doubles,
     max_steps: int,
     slow: float,
 ) -> None:
@@ -235,12 +232,12 @@ def _conjugate_gradients(
         search += residual
 
 
-def _joined(P: _Array, Q: _Array) -> _Array:
+def _joined(P: Doubles, Q: Doubles) -> Doubles:
     return np.concatenate([P.ravel(), Q.ravel()])
 
 
 def _projected_search(
-    problem: Quadratic, P: _Array, Q: _Array, gradient: tuple[_Array, _Array], direction: tuple[_Array, _Array]
+    problem: Quadratic, P: Doubles, Q: Doubles, gradient: tuple[Doubles, Doubles], direction: tuple[Doubles, Doubles]
 ) -> bool:
     """Take, in place, the first of the steps 1, 1/2, 1/4, ..., each projected, that lowers the objective, if one does.
 
@@ -262,7 +259,9 @@ def _projected_search(
     return False
 
 
-def _feasible_steps(problem: Quadratic, P: _Array, Q: _Array, gradient: tuple[_Array, _Array], patience: int) -> None:
+def _feasible_steps(
+    problem: Quadratic, P: Doubles, Q: Doubles, gradient: tuple[Doubles, Doubles], patience: int
+) -> None:
     """Go towards the minimiser over the positive weights, in place, as far as all of them stay positive, and again
     without the first that does not.
 
@@ -285,5 +284,5 @@ def _feasible_steps(problem: Quadratic, P: _Array, Q: _Array, gradient: tuple[_A
     P[...], Q[...] = problem.parts(np.maximum(weights, 0.0))
 
 
-def _dot(a: tuple[_Array, ...], b: tuple[_Array, ...]) -> float:
+def _dot(a: tuple[Doubles, ...], b: tuple[Doubles, ...]) -> float:
     return sum(float(np.vdot(x, y)) for x, y in zip(a, b, strict=True))

@@ -9,13 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 
-from gsnmf.kernels import coordinate_sweep, nonnegative_least_squares, nonnegative_quadratic
-from gsnmf.products import Products
-from gsnmf.threads import single_threaded_blas
-from gsnmf.validation import Floats, Indices
+from gsnmf.kernels.nonnegative import coordinate_sweep, nonnegative_least_squares, nonnegative_quadratic
+from gsnmf.kernels.threads import single_threaded_blas
+from gsnmf.matrices.protocol import Matrix
+from gsnmf.support.arrays import Doubles, Floats, Indices
 from gsnmf.weights.optimality import relative_violation, violation
 
 _WELL_CONDITIONED = 1e-4
@@ -23,10 +22,8 @@ _WELL_CONDITIONED = 1e-4
 
 GUESSING_SWEEPS = 3
 
-_Array = NDArray[np.float64]
 
-
-def one_sided_weights(matrix: Products, indices: Indices) -> tuple[_Array, float, float]:
+def one_sided_weights(matrix: Matrix, indices: Indices) -> tuple[Doubles, float, float]:
     """Exact weights of columns alone, as an n x r array, with the squared error and the violation."""
     if indices.size == 0:
         return np.zeros((matrix.shape[1], 0)), matrix.squared_norm, 0.0
@@ -37,7 +34,7 @@ def one_sided_weights(matrix: Products, indices: Indices) -> tuple[_Array, float
     return X / lengths, squared_error, optimality
 
 
-def reduced_weights(triangle: _Array, targets: _Array, squared_norm: float) -> tuple[_Array, float, float]:
+def reduced_weights(triangle: Doubles, targets: Doubles, squared_norm: float) -> tuple[Doubles, float, float]:
     """Exact weights for R and M'Q of a factorization C = QR of columns of unit length, the error and the violation."""
     X = exact_weights(triangle, targets)
     residual = targets - X @ triangle.T
@@ -47,7 +44,7 @@ def reduced_weights(triangle: _Array, targets: _Array, squared_norm: float) -> t
     return X, squared_error, relative_violation(violated, squared_error, squared_norm)
 
 
-def reduced(basis: _Array) -> tuple[_Array, _Array]:
+def reduced(basis: Doubles) -> tuple[Doubles, Doubles]:
     """An orthogonal basis of the columns of a matrix, and the triangle that makes them from it, both r columns wide."""
     with single_threaded_blas():  # threads gain nothing on few columns, and lose much on a busy machine
         factors: tuple[Any, Any] = linalg.qr(basis, mode="economic", check_finite=False)
@@ -59,7 +56,7 @@ def reduced(basis: _Array) -> tuple[_Array, _Array]:
     return orthogonal, np.ascontiguousarray(triangle)
 
 
-def exact_weights(triangle: _Array, targets: _Array, n_sweeps: int = 0) -> _Array:
+def exact_weights(triangle: Doubles, targets: Doubles, n_sweeps: int = 0) -> Doubles:
     """Nonnegative least squares for each row of ``targets``.
 
     Sweeps of coordinate descent guess first which weights are positive. They cost a little where most are, and make
@@ -75,7 +72,7 @@ def exact_weights(triangle: _Array, targets: _Array, n_sweeps: int = 0) -> _Arra
     return X
 
 
-def cone_weights(generators: _Array, point: _Array) -> _Array:
+def cone_weights(generators: Doubles, point: Doubles) -> Doubles:
     """Nonnegative weights with which the columns of ``generators``, dependent or not, come closest to a point."""
     weights = np.zeros(generators.shape[1])
     lengths = np.linalg.norm(generators, axis=0)
@@ -86,14 +83,14 @@ def cone_weights(generators: _Array, point: _Array) -> _Array:
     return weights
 
 
-def remaining_weights(matrix: Products, columns: Indices, column_weights: Floats, basis: Floats) -> _Array:
+def remaining_weights(matrix: Matrix, columns: Indices, column_weights: Floats, basis: Floats) -> Doubles:
     r"""Exact row weights of a matrix for given column weights and given rows, which need not be its own.
 
     .. math:: \min_{P_2 \ge 0} \; \|M - M(:, \mathrm{columns})\, P_1 - P_2 B\|_F
 
     Parameters
     ----------
-    matrix : Products, shape (m, n)
+    matrix : Matrix, shape (m, n)
     columns : int array of length r1
     column_weights : array, shape (r1, n)
         P1.
@@ -126,7 +123,7 @@ def remaining_weights(matrix: Products, columns: Indices, column_weights: Floats
     return weights
 
 
-def _remainder_dot(matrix: Products, columns: Indices, column_weights: Floats, block: _Array) -> _Array:
+def _remainder_dot(matrix: Matrix, columns: Indices, column_weights: Floats, block: Doubles) -> Doubles:
     """(M - M(:, columns) P1) times a block."""
     product = matrix.dot(block)
     if columns.size:
@@ -134,12 +131,12 @@ def _remainder_dot(matrix: Products, columns: Indices, column_weights: Floats, b
     return np.ascontiguousarray(product, dtype=np.float64)
 
 
-def _well_conditioned(gram: _Array) -> bool:
+def _well_conditioned(gram: Doubles) -> bool:
     spectrum = linalg.eigvalsh(gram, check_finite=False)
     return bool(spectrum[0] >= _WELL_CONDITIONED * spectrum[-1])
 
 
-def _exact_by_gram(gram: _Array, linear: _Array) -> _Array:
+def _exact_by_gram(gram: Doubles, linear: Doubles) -> Doubles:
     """Nonnegative least squares from the Gram matrix of the columns and their products with each target."""
     X = np.zeros(linear.shape)
     with single_threaded_blas():

@@ -10,7 +10,8 @@ a number without a unit.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+
+from gsnmf.support.arrays import Doubles
 
 _SMALL_RESIDUAL = 1e-3
 """The violation is measured against the residual, or against this part of the matrix where that is larger."""
@@ -19,7 +20,7 @@ CANCELLED = 1e-8
 """Squared relative errors below this are computed from the residual itself: Gram products have lost their digits."""
 
 
-def violation(X: NDArray[np.float64], gradient: NDArray[np.float64]) -> float:
+def violation(X: Doubles, gradient: Doubles) -> float:
     """The numerator above: P - max(0, P - g) is min(P, g)."""
     return float(np.linalg.norm(np.minimum(X, gradient)))
 

@@ -13,7 +13,7 @@ from gsnmf.datasets.readers.images import IMAGE_SUFFIXES, read_image_folder
 from gsnmf.datasets.readers.labelled import Axis, LabelledMatrix
 from gsnmf.datasets.readers.tables import read_csv, read_h5ad, read_parquet
 from gsnmf.datasets.readers.text import TEXT_SUFFIXES, read_text_folder, read_text_lines
-from gsnmf.validation import check_count, check_matrix
+from gsnmf.matrices.checks import check_count, check_matrix
 
 __all__ = ["FORMATS", "STREAMED_FORMATS", "FileError", "LabelledMatrix", "read_matrix", "read_names"]
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from gsnmf.datasets.readers.files import FileError, reading
 from gsnmf.datasets.readers.labelled import LabelledMatrix
-from gsnmf.optional import import_optional
-from gsnmf.validation import Floats
+from gsnmf.support.arrays import Floats
+from gsnmf.support.optional import import_optional
 
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".pgm", ".ppm", ".bmp", ".tif", ".tiff", ".gif", ".webp")
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from gsnmf.validation import Floats, Matrix
+from gsnmf.support.arrays import Floats, RawMatrix
 
 Axis = Literal["rows", "columns"]
 
@@ -41,7 +41,7 @@ class LabelledMatrix:
     ('a', 'row 1', '(0, 1)')
     """
 
-    matrix: Matrix = field(repr=False)
+    matrix: RawMatrix = field(repr=False)
     row_names: tuple[str, ...] = field(default=(), repr=False)
     column_names: tuple[str, ...] = field(default=(), repr=False)
     row_kind: str = "row"

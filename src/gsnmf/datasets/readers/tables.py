@@ -13,7 +13,7 @@ import numpy as np
 
 from gsnmf.datasets.readers.files import FileError, open_text, reading
 from gsnmf.datasets.readers.labelled import LabelledMatrix
-from gsnmf.optional import import_optional
+from gsnmf.support.optional import import_optional
 
 _DELIMITERS = ",;\t"
 

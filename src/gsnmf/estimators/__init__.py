@@ -1,0 +1,1 @@
+"""The factorization as scikit-learn estimators."""

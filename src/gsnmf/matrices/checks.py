@@ -1,0 +1,238 @@
+"""The one place where input is checked.
+
+Everything behind it trusts what it gets: a two-dimensional, finite, nonnegative matrix in float32 or
+float64, either a NumPy array in any memory order or a canonical SciPy CSR or CSC array.
+"""
+
+import numbers
+import sys
+from typing import Any, cast
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from gsnmf.support.arrays import Floats, Indices, RawMatrix, Sparse
+
+_CHECK_BLOCK = 1 << 22  # entries looked at together: bounds the memory of a check, also on a memory map
+_PARTS = ("data", "indices", "indptr")
+
+
+def check_matrix(
+    matrix: Any, *, name: str = "matrix", lazy: bool = False, origin: tuple[int, int] = (0, 0)
+) -> RawMatrix:
+    """Return ``matrix`` as a nonnegative float array or canonical sparse array, or say what is wrong with it.
+
+    float32 and float64 stay what they are, every other real type becomes float64. Nothing is copied that
+    already has the right form, and the input is never changed.
+
+    Parameters
+    ----------
+    matrix : array-like, DataFrame, or SciPy sparse array or matrix of any format, shape (m, n)
+        Two-dimensional, at least one row and one column, entries finite and not negative.
+    name : str
+        How error messages call it.
+    lazy : bool
+        Whether a Dask array is allowed. It comes back as it is, and its entries are checked when they are first read,
+        by `gsnmf.matrices.protocol.wrap`.
+    origin : pair of int
+        Position, in error messages, of the first entry.
+
+    Returns
+    -------
+    ndarray, csr_array or csc_array
+        Sparse results have sorted indices and neither duplicates nor stored zeros.
+
+    Raises
+    ------
+    TypeError
+        If the entries are not real numbers.
+    ValueError
+        If the shape or an entry is not allowed; the message gives the position of the first bad entry.
+
+    Examples
+    --------
+    >>> check_matrix([[1, 0], [2, 3]])
+    array([[1., 0.],
+           [2., 3.]])
+    >>> check_matrix([[1.0, -2.0]])
+    Traceback (most recent call last):
+    ...
+    ValueError: matrix must be nonnegative; got -2.0 at row 0, column 1.
+    """
+    if is_dask(matrix) or _is_dask_frame(matrix):
+        return cast("RawMatrix", _check_dask(matrix, name, lazy))
+    checked = _canonical_sparse(matrix, name, origin) if sp.issparse(matrix) else _dense(matrix, name)
+    if min(checked.shape) == 0:
+        raise ValueError(f"{name} must have at least one row and one column; got shape {checked.shape}.")
+    _check_entries(checked, name, origin)
+    return checked
+
+
+def is_dask(matrix: Any) -> bool:
+    """Whether this is a Dask array; Dask is not imported to find out."""
+    module = sys.modules.get("dask.array")
+    return module is not None and isinstance(matrix, module.Array)
+
+
+def check_rank(rank: Any, shape: tuple[int, int], *, name: str = "rank") -> int:
+    """Return ``rank``, which error messages call ``name``, as an int in [1, max(shape)], or say what is allowed.
+
+    More indices than the rank of the matrix can be of use: a 3 x n matrix may have n extreme columns.
+
+    Examples
+    --------
+    >>> check_rank(55, (30, 40))
+    Traceback (most recent call last):
+    ...
+    ValueError: rank must be in [1, 40] for a matrix of shape (30, 40); got 55.
+    """
+    value = _integer(rank, name)
+    limit = max(shape)
+    if not 1 <= value <= limit:
+        raise ValueError(f"{name} must be in [1, {limit}] for a matrix of shape {shape}; got {value}.")
+    return value
+
+
+def check_rank_pair(rank: Any, shape: tuple[int, int], *, name: str = "rank") -> tuple[int, int]:
+    """Return ``rank`` as a pair (n_columns, n_rows) that a matrix of this shape can give.
+
+    Error messages call it ``name``, and columns and rows features and samples for the estimator's ``"n_components"``.
+    """
+    columns, rows = ("n_features", "n_samples") if name == "n_components" else ("n_columns", "n_rows")
+    try:
+        n_columns, n_rows = rank
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be a pair ({columns}, {rows}) here; got {rank!r}.") from None
+    pair = _integer(n_columns, columns), _integer(n_rows, rows)
+    if not (0 <= pair[0] <= shape[1] and 0 <= pair[1] <= shape[0]) or pair == (0, 0):
+        raise ValueError(
+            f"{name} must be a pair ({columns}, {rows}) with {columns} in [0, {shape[1]}], {rows} in "
+            f"[0, {shape[0]}] and at least one of them positive for a matrix of shape {shape}; got {pair}."
+        )
+    return pair
+
+
+def check_indices(indices: Any, length: int, name: str) -> Indices:
+    """Return ``indices`` as distinct positions in [0, length), in the order given."""
+    given = np.asarray(indices)
+    if given.size == 0:
+        return np.empty(0, dtype=np.intp)
+    if given.ndim != 1 or given.dtype.kind not in "iu":
+        raise ValueError(f"{name} must be a one-dimensional sequence of integers; got {indices!r}.")
+    if given.min() < 0 or given.max() >= length:
+        raise ValueError(f"{name} must be in [0, {length - 1}]; got {given.min()} to {given.max()}.")
+    if np.unique(given).size != given.size:
+        raise ValueError(f"{name} must be distinct; got {given.tolist()}.")
+    return given.astype(np.intp, copy=False)
+
+
+def check_positive(value: Any, name: str) -> float:
+    """Return ``value`` as a finite float above zero."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < float(value) < np.inf:
+        raise ValueError(f"{name} must be a finite number above 0; got {value!r}.")
+    return float(value)
+
+
+def check_count(value: Any, name: str) -> int:
+    """Return ``value`` as an int of at least one."""
+    count = _integer(value, name)
+    if count < 1:
+        raise ValueError(f"{name} must be an integer of at least 1; got {count}.")
+    return count
+
+
+def _integer(value: Any, name: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name} must be an integer; got {value!r} of type {type(value).__name__}.")
+    return int(value)
+
+
+def float_type(dtype: np.dtype[Any], name: str) -> type[np.floating[Any]]:
+    """The type that entries of type ``dtype`` are computed in."""
+    if dtype.kind not in "fiub":
+        raise TypeError(f"{name} must hold real numbers; got dtype {dtype}.")
+    return np.float32 if dtype == np.float32 else np.float64
+
+
+def _dense(matrix: Any, name: str) -> Floats:
+    if isinstance(matrix, np.ma.MaskedArray):
+        raise TypeError(f"{name} is a masked array; fill its masked entries first, for example with 0.")
+    array = np.asarray(matrix)
+    if array.ndim != 2:
+        raise ValueError(f"{name} must be two-dimensional; got shape {array.shape}.")
+    if array.dtype == object:
+        array = _numbers_from_objects(array, name)
+    target = float_type(array.dtype, name)
+    with np.errstate(over="ignore"):  # an overflowing long double is found as infinite below
+        # byte order counts: compiled kernels want the machine's own
+        return array.astype(np.dtype(target), copy=False, subok=False)
+
+
+def _numbers_from_objects(array: NDArray[np.object_], name: str) -> NDArray[Any]:
+    """Objects that are all real numbers (a DataFrame of mixed number columns) are numbers; others are not."""
+    for position, entry in np.ndenumerate(array):
+        if not isinstance(entry, numbers.Real):
+            raise TypeError(
+                f"{name} must hold real numbers; got {entry!r} of type {type(entry).__name__} "
+                f"at row {position[0]}, column {position[1]}."
+            )
+    return array.astype(np.float64)
+
+
+def _is_dask_frame(matrix: Any) -> bool:
+    return type(matrix).__module__.startswith("dask") and hasattr(matrix, "to_dask_array")
+
+
+def _check_dask(matrix: Any, name: str, lazy: bool) -> Any:
+    if _is_dask_frame(matrix):
+        raise TypeError(f"{name} is a Dask DataFrame; pass {name}.to_dask_array(lengths=True).")
+    if not lazy:
+        raise TypeError(f"{name} is a Dask array, and this needs it in memory; pass {name}.compute() if it fits.")
+    from gsnmf.matrices.chunked.chunks import check_dask_matrix
+
+    return check_dask_matrix(matrix, name)
+
+
+def _canonical_sparse(matrix: Any, name: str, origin: tuple[int, int]) -> Sparse:
+    if matrix.ndim != 2:
+        raise ValueError(f"{name} must be two-dimensional; got shape {matrix.shape}.")
+    target = float_type(matrix.dtype, name)
+    kind = sp.csc_array if matrix.format == "csc" else sp.csr_array
+    compressed = kind(matrix)
+    if compressed.dtype != target:
+        compressed = compressed.astype(target)
+    stored_zeros = np.count_nonzero(compressed.data) != compressed.data.size
+    if stored_zeros or not compressed.has_canonical_format:
+        shared = (np.may_share_memory(getattr(compressed, a), getattr(matrix, a, None)) for a in _PARTS)
+        if any(shared):
+            compressed = compressed.copy()
+        compressed.sum_duplicates()
+        _check_entries(compressed, name, origin)
+        compressed.eliminate_zeros()
+    return compressed
+
+
+def _check_entries(matrix: RawMatrix, name: str, origin: tuple[int, int]) -> None:
+    """Raise unless every entry is finite and not negative."""
+    entries = matrix if isinstance(matrix, np.ndarray) else matrix.data.reshape(1, -1)
+    step = max(1, _CHECK_BLOCK // max(1, entries.shape[1]))
+    for start in range(0, entries.shape[0], step):
+        block = entries[start : start + step]
+        if block.size == 0 or (block.min() >= 0 and block.max() < np.inf):  # NaN fails both comparisons
+            continue
+        bad = ~((block >= 0) & (block < np.inf))
+        row_in_block, offset = divmod(int(np.argmax(bad)), block.shape[1])
+        value = block[row_in_block, offset]
+        row, column = _position(matrix, start + row_in_block, offset)
+        wanted = "nonnegative" if value < 0 and np.isfinite(value) else "finite"
+        raise ValueError(f"{name} must be {wanted}; got {value} at row {origin[0] + row}, column {origin[1] + column}.")
+
+
+def _position(matrix: RawMatrix, row: int, column: int) -> tuple[int, int]:
+    """Row and column in the matrix of an entry found by ``_check_entries``."""
+    if isinstance(matrix, np.ndarray):
+        return row, column
+    major = int(np.searchsorted(matrix.indptr, column, side="right")) - 1
+    minor = int(matrix.indices[column])
+    return (major, minor) if matrix.format == "csr" else (minor, major)

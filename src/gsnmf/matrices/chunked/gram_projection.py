@@ -1,0 +1,90 @@
+r"""Successive projection from rows of M'M, for matrices that are too long to keep vectors as long as they are.
+
+Choosing column p with residual norm :math:`\nu` takes :math:`g_j^2` from the squared residual norm of column j, with
+
+.. math:: g = \frac1\nu \Bigl( M^T M e_p - \sum_k g_k\, g_k(p) \Bigr),
+
+a step of the Cholesky factorization of M'M with pivots: one pass over the data, and vectors that are as long as M has
+columns. It is what `ResidualSide` computes, with :math:`g_k = M^T u_k`, without u_k. The digits that M'M loses against
+M matter only where residuals are small: there the orthonormal basis is computed after all.
+
+A pass can just as well compute the rows of M'M of a few columns that may be chosen next, those of the largest
+residuals. If one of them is, it needs no pass of its own. That changes no choice: all norms are known at every step.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gsnmf.matrices.chunked.matrix import ChunkedMatrix
+from gsnmf.matrices.projection import ResidualNorms, ResidualSide
+from gsnmf.support.arrays import Doubles, Indices
+
+_MOST_AHEAD = 16
+"""Rows of M'M from one pass, at most."""
+
+_AHEAD_BYTES = 1 << 28
+
+_CANCELLED = 1e-6
+"""Below this part of its squared column, a squared residual is too small for rows of M'M."""
+
+_SLACK = 10.0
+"""How much larger than those of products are the errors of norms from rows of M'M, at most."""
+
+
+class GramSide(ResidualNorms):
+    """The columns of an m x n matrix, their residual norms, and the images g_k of those chosen."""
+
+    state = ("image", "chosen")
+    matrix: ChunkedMatrix
+
+    def __init__(self, matrix: ChunkedMatrix, capacity: int) -> None:
+        super().__init__(matrix, capacity, _SLACK)
+        self._chosen = np.empty(self.capacity, dtype=np.intp)
+        self._image = np.empty((matrix.shape[1], self.capacity), order="F")
+        self._rows: dict[int, Doubles] = {}
+        self._n_spared = 0
+
+    @property
+    def image(self) -> Doubles:
+        """g_k in column k, n x size."""
+        return self._image[:, : self.size]
+
+    @property
+    def chosen(self) -> Indices:
+        """The chosen columns."""
+        return self._chosen[: self.size]
+
+    def choose(self, index: int, other: ResidualSide | None = None) -> None:
+        """Project on the orthogonal complement of the residual column ``index``."""
+        if self.norms[index] < _CANCELLED * self._norms.initial[index] ** 2:
+            basis, _ = self.matrix.orthonormal_columns(np.append(self.chosen, index))
+            image = self.matrix.T.dot(basis[:, -1])
+        else:
+            image = self._gram_row(index) - self.image @ self.image[index]
+            image /= np.sqrt(image[index])
+        self._image[:, self.size] = image
+        self._chosen[self.size] = index
+        self._norms.reduce(np.square(image))
+        self.norms[index] = 0.0
+        self.size += 1
+
+    def _gram_row(self, index: int) -> Doubles:
+        """Row of M'M; the more passes the rows computed ahead have spared last time, the more there will be."""
+        if index in self._rows:
+            self._n_spared += 1
+            return self._rows.pop(index)
+        n = self.norms.size
+        wanted = min(2 + 2 * self._n_spared, _MOST_AHEAD, self.capacity - self.size, 1 + _AHEAD_BYTES // (8 * n))
+        self._n_spared = 0
+        others = np.where(np.arange(n) == index, 0.0, self.norms)
+        likely = np.argsort(-others, kind="stable")[: wanted - 1]
+        indices = np.append(index, likely[others[likely] > 0])
+        self._rows = dict(zip(indices.tolist(), self.matrix.gram_rows(indices), strict=True))
+        return self._rows.pop(index)
+
+    def _recompute(self, indices: Indices, other: ResidualSide | None) -> None:
+        basis, _ = self.matrix.orthonormal_columns(self.chosen)
+        self._image[:, : self.size] = self.matrix.T.dot(basis)
+        squared = self.matrix.residual_norms(indices, basis, self.image[indices].T)
+        self._norms.set(indices, squared, self._zero * self._norms.initial[indices])

@@ -1,0 +1,191 @@
+"""Passes over the chunks of a Dask array: one execution each, counted.
+
+A pass is one small task a chunk, whose results (parts of vectors, or blocks a few columns wide) are added in a tree of
+fixed shape, so that a result depends neither on the scheduler nor on which worker did what. Results as long as the
+array has columns come to the driver. Those as long as it has rows stay where they were computed, as Dask arrays in the
+chunks of the rows: a worker that is lost takes its part of them with it, and Dask computes that part again.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable
+from functools import cached_property, partial
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+
+from gsnmf.kernels.threads import in_one_thread
+from gsnmf.matrices.checks import float_type
+from gsnmf.matrices.chunked.chunks import held, inspected
+from gsnmf.matrices.protocol import safe_exponent
+from gsnmf.support.arrays import Doubles
+
+logger = logging.getLogger("gsnmf")
+
+SPLIT = 8
+"""Partial results that are added at a time."""
+
+NO_META = np.empty((0, 0))
+
+_LONG = 1 << 26
+"""Norms and sums of more rows than this are not computed unless they are asked for, in one pass more."""
+
+
+class Passes:
+    """A Dask array, what its first pass found, and how often it was read.
+
+    Attributes
+    ----------
+    array : dask array, shape (m, n)
+    dtype : dtype
+        Of the numbers that are computed with.
+    exponent : int
+        The entries are computed with in units of two to this power.
+    n_passes : float
+        How often the array was read so far; a read of some of the chunks counts as that part.
+    column_totals : array, shape (n, 2)
+        Squared norm and sum of every column.
+    """
+
+    def __init__(self, array: da.Array, name: str) -> None:
+        self.array = array
+        self.dtype: np.dtype[np.floating[Any]] = np.dtype(float_type(array.dtype, name))
+        self.n_passes = 0.0
+        self.exponent = 0
+        self._name = name
+        with_rows = array.shape[0] <= _LONG
+        self.column_totals, self._row_totals, largest = self._inspect(with_rows)
+        self.exponent = safe_exponent(largest, self.dtype)
+        if self.exponent:
+            self.column_totals, self._row_totals, _ = self._inspect(with_rows)
+
+    @property
+    def row_totals(self) -> da.Array:
+        """Squared norm and sum of every row, shape (m, 2), in the chunks of the rows."""
+        if self._row_totals is None:
+            self._row_totals = self._inspect(with_rows=True)[1]
+        return self._row_totals
+
+    @cached_property
+    def held(self) -> da.Array:
+        """The array with its chunks in the type and unit in which all is computed."""
+        prepare = partial(held, dtype=self.dtype, exponent=self.exponent)
+        return self.array.map_blocks(prepare, dtype=self.dtype, meta=NO_META)
+
+    def run(
+        self, *, keep: tuple[da.Array, ...] = (), fetch: tuple[da.Array, ...] = (), part: float = 1.0
+    ) -> tuple[tuple[da.Array, ...], tuple[Any, ...]]:
+        """One pass over the data, over a part of them, or, of none, over what was kept.
+
+        Parameters
+        ----------
+        keep : Dask arrays
+            To stay where they are computed.
+        fetch : Dask arrays
+            To come to the driver.
+        part : float
+            How much of the data is read for them.
+
+        Returns
+        -------
+        pair
+            Dask arrays whose chunks are there, and NumPy arrays.
+        """
+        self.n_passes += part
+        if part:
+            logger.debug("pass over the data; %.4g so far", self.n_passes)
+        # Vectors are meant to travel with the tasks; before distributed is imported, its settings must not be touched
+        quiet = {"distributed.admin.large-graph-warning-threshold": "1TB"} if "distributed" in sys.modules else {}
+        with dask.config.set(quiet):
+            if not keep:
+                return (), dask.compute(*fetch)
+            there = dask.persist(*keep, *fetch)
+            return there[: len(keep)], dask.compute(*there[len(keep) :])
+
+    def compute(self, *lazy: da.Array, part: float = 1.0) -> tuple[Any, ...]:
+        """One pass whose results all come to the driver."""
+        return self.run(fetch=lazy, part=part)[1]
+
+    def _inspect(self, with_rows: bool) -> tuple[Doubles, da.Array | None, float]:
+        """Check every entry; totals of the columns and, if wanted, of the rows, and the largest entry."""
+        found = self.array.map_blocks(
+            partial(inspected, name=self._name, chunks=self.array.chunks, dtype=self.dtype, exponent=self.exponent),
+            dtype=object,
+            meta=np.empty((0, 0), dtype=object),
+        )
+        of_columns, of_rows = (
+            da.blockwise(
+                partial(part_of, at=at), "ijk", found, "ij", new_axes={"k": 2}, adjust_chunks={"ij"[at]: 1},
+                dtype=np.float64, meta=np.empty((0, 0, 0)),
+            ).sum(axis=at, split_every=SPLIT)
+            for at in (0, 1)
+        )  # fmt: skip
+        largest = da.blockwise(
+            partial(part_of, at=2), "ij", found, "ij", adjust_chunks={"i": 1, "j": 1}, dtype=np.float64, meta=NO_META
+        ).max(split_every=SPLIT)
+        kept, (peak, totals) = self.run(keep=(of_rows,) if with_rows else (), fetch=(largest, of_columns))
+        return totals, kept[0] if with_rows else None, float(peak)
+
+
+def by_rows(function: Callable[..., Any], *arrays: da.Array, width: int | None = None) -> da.Array:
+    """Lazily, what a function of the same rows of several arrays gives: ``width`` numbers a row; one without it.
+
+    The arrays have the same chunks of rows, and each has all its columns in one.
+    """
+    return da.blockwise(
+        partial(_on_chunks, function), "i" if width is None else "ik", *_along_rows(arrays),
+        new_axes={} if width is None else {"k": width}, align_arrays=False, dtype=np.float64,
+        meta=np.empty((0,) if width is None else (0, 0)),
+    )  # fmt: skip
+
+
+def side_by_side(*arrays: da.Array) -> da.Array:
+    """Lazily, arrays with the same chunks of rows in one."""
+    return by_rows(_side_by_side, *arrays, width=sum(array.shape[1] for array in arrays))
+
+
+def _side_by_side(*parts: Any) -> Any:
+    return np.hstack(parts)
+
+
+def sum_by_rows(function: Callable[..., Any], *arrays: da.Array, shape: tuple[int, ...]) -> da.Array:
+    """Lazily, the sum over all chunks of rows of what a function gives for each, an array of that shape."""
+    letters = "xyz"[: len(shape)]
+    parts = da.blockwise(
+        partial(_on_chunks, function, stacked=True), f"i{letters}", *_along_rows(arrays),
+        new_axes=dict(zip(letters, shape, strict=True)), adjust_chunks={"i": 1}, align_arrays=False, dtype=np.float64,
+        meta=np.empty((0,) * (1 + len(shape))),
+    )  # fmt: skip
+    return parts.sum(axis=0, split_every=SPLIT)
+
+
+def _along_rows(arrays: tuple[da.Array, ...]) -> list[Any]:
+    """Arrays and the letters of their axes, of which i is that of the rows."""
+    return [
+        part
+        for array, letter in zip(arrays, "abcdefgh", strict=False)
+        for part in (array, "i" + letter * (array.ndim - 1))
+    ]
+
+
+def _on_chunks(function: Callable[..., Any], *chunks: Any, stacked: bool = False) -> Any:
+    with in_one_thread():
+        found = function(*map(only, chunks))
+    return found[None] if stacked else found
+
+
+def part_of(found: Any, *, at: int) -> Doubles:
+    """One of several results of a task."""
+    part: Doubles = only(found)[at]
+    return part
+
+
+def only(blocks: Any) -> Any:
+    """The one chunk in the nested list that Dask passes for an axis that is summed over."""
+    while isinstance(blocks, list):
+        (blocks,) = blocks
+    return blocks

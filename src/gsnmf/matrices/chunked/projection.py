@@ -1,0 +1,335 @@
+r"""The residual R = (I - U U^T) M (I - V V^T) of a matrix in chunks of rows; the driver holds only what is short.
+
+V, M'U and the norms of the columns are as long as M has columns, and are in memory. U and the norms of the rows stay
+with the chunks, as Dask arrays: a step sends vectors as long as M has columns to the chunks, and gets such vectors and
+a few numbers back.
+
+For a column p, one pass gives :math:`x = (I - U U^T) M y` of :math:`y = (I - V V^T) e_p` and :math:`M^T x`, from which
+u and :math:`g = R^T u`, and another :math:`h = R g`. For a row q, which is read first, one pass gives :math:`g = R v`
+of its normalised residual v and :math:`M^T g`. Norms that have lost their digits are computed again in two passes.
+
+A chunk can make its part of a vector orthogonal to U without asking the others, since :math:`U^T M y = (M^T U)^T y` is
+known in the driver. What rounding leaves of it is summed over the chunks, and taken off after the pass, also from the
+product: :math:`M^T (x - U c) = M^T x - M^T U\, c`, in which c is so small that nothing cancels.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import dask.array as da
+import numpy as np
+from numpy.typing import NDArray
+
+from gsnmf.matrices.chunked.matrix import ChunkedMatrix
+from gsnmf.matrices.chunked.passes import by_rows, side_by_side, sum_by_rows
+from gsnmf.matrices.chunked.tasks import less
+from gsnmf.matrices.projection import ResidualNorms, orthogonalised
+from gsnmf.matrices.residual_norms import ROUNDING, Norms, tie_factor
+from gsnmf.support.arrays import Doubles, Flags, Indices
+
+
+class ChunkedColumns(ResidualNorms):
+    """The columns of the matrix, their residual norms, and the basis U of those chosen, in chunks of rows."""
+
+    state = ("image",)
+    matrix: ChunkedMatrix
+
+    def __init__(self, matrix: ChunkedMatrix, capacity: int) -> None:
+        super().__init__(matrix, capacity)
+        self.basis = _no_columns(matrix)
+        self._image = np.empty((matrix.shape[1], self.capacity), order="F")
+
+    @property
+    def image(self) -> Doubles:
+        """M'U, n x size."""
+        return self._image[:, : self.size]
+
+    def choose(self, index: int, other: ChunkedRows) -> None:
+        """Project both sides on the orthogonal complement of the residual column ``index``."""
+        u, image = self._direction(index, other)
+        g = orthogonalised(image, other.basis)
+        h = _orthogonal(self.matrix.lazy_dot(g), self.basis, self.image.T @ g)
+        grown = side_by_side(self.basis, u)
+        (grown, h), (inside,) = self.matrix.passes.run(keep=(grown, h), fetch=(_inner_products(self.basis, h),))
+        other.reduce(by_rows(partial(_row_reductions, left=inside[:-1], squared=float(g @ g)), grown, h))
+        self.basis = grown
+        self._image[:, self.size] = image
+        self._norms.reduce(np.square(g))
+        self.norms[index] = 0.0
+        self.size += 1
+
+    def rebuild(self, indices: Indices, n_rows: Indices, other: ChunkedRows) -> None:
+        """Compute U again, in one pass, for chosen columns each of which came after so many rows."""
+        if indices.size == 0:
+            return
+        pairs = zip(indices, n_rows, strict=True)
+        Y = np.column_stack([self._orthogonal_unit(index, other.basis[:, :count]) for index, count in pairs])
+        (X,), _ = self.matrix.passes.run(keep=(self.matrix.lazy_dot(Y),))
+        for k in range(indices.size):
+            x = _orthogonal(X[:, k : k + 1], self.basis, self.image[:, :k].T @ Y[:, k])
+            (x,), (inside,) = self.matrix.passes.run(keep=(x,), fetch=(_inner_products(self.basis, x),), part=0.0)
+            u = _normalised(x, self.basis, inside)[0]
+            (self.basis,), _ = self.matrix.passes.run(keep=(side_by_side(self.basis, u),), part=0.0)
+
+    def _direction(self, index: int, other: ChunkedRows) -> tuple[da.Array, Doubles]:
+        """The normalised residual column u, lazily, and M'u."""
+        x, inside, back = _there_and_back(self.matrix, self._orthogonal_unit(index, other.basis), self)
+        u, length = _normalised(x, self.basis, inside)
+        return u, (back - self.image @ inside[:-1]) / length
+
+    def _orthogonal_unit(self, index: int, basis: Doubles) -> Doubles:
+        """(I - V V') e_p."""
+        unit = np.zeros(self.matrix.shape[1])
+        unit[index] = 1.0
+        return np.asarray(orthogonalised(unit, basis), dtype=np.float64)
+
+    def _recompute(self, indices: Indices, other: ChunkedRows) -> None:  # type: ignore[override]
+        Z, lengths = _refreshed(self.matrix, self, other)
+        coordinates = other.basis[indices].T
+        W = side_by_side(Z, self.basis)
+        H = np.vstack([coordinates, self.image[indices].T - (self.image.T @ other.basis) @ coordinates])
+        squared = self.matrix.residual_norms(indices, W, H)
+        magnitude = self._norms.initial[indices] + np.abs(coordinates.T) @ lengths
+        self._norms.set(indices, squared, self._zero * magnitude)
+
+
+class ChunkedRows:
+    """The rows of the matrix, their residual norms, in their chunks, and the basis V of those chosen."""
+
+    def __init__(self, matrix: ChunkedMatrix, capacity: int) -> None:
+        m, n = matrix.shape
+        self.matrix = matrix
+        self.size = 0
+        self.capacity = min(capacity, n)
+        self._basis = np.empty((n, self.capacity), order="F")
+        self._norms = by_rows(partial(_fresh_norms, dtype=matrix.dtype), matrix.passes.row_totals)
+        self._tie = tie_factor(matrix.dtype)
+        self._zero = ROUNDING * float(np.finfo(matrix.dtype).eps) * np.sqrt(max(m, n))
+        self._found = 0.0
+
+    @property
+    def basis(self) -> Doubles:
+        """V, n x size."""
+        return self._basis[:, : self.size]
+
+    def norm(self, index: int) -> float:
+        """Squared residual norm of the row that `farthest` found."""
+        return self._found
+
+    def farthest(self, other: ChunkedColumns | None) -> int | None:
+        """First index of the largest residual norm, certain to rounding; None if every residual is zero."""
+        if self.size == self.capacity:
+            return None
+        while True:
+            seen = self._numbers(self._norms, partial(_summary, tie=self._tie), width=5)
+            (self._norms,), (numbers,) = self.matrix.passes.run(keep=(self._norms,), fetch=(seen,), part=0.0)
+            certain, possible = numbers[:, :2].max(axis=0)
+            if possible < certain:
+                return self._first(numbers[:, 2:], certain) if certain > 0 else None
+            self._recompute(partial(_doubtful, largest=certain), other)
+
+    def choose(self, index: int, other: ChunkedColumns | None) -> None:
+        """Project both sides on the orthogonal complement of the residual row ``index``."""
+        v = self._direction(index, other)
+        if other is None:
+            (g,), _ = self.matrix.passes.run(keep=(self.matrix.lazy_dot(v),))
+        else:
+            g, inside, back = _there_and_back(self.matrix, v, other)
+            left = inside[:-1]
+            g = _orthogonal(g, other.basis, left)
+            h = orthogonalised(back - other.image @ left, self.basis)
+            other._norms.reduce(2.0 * v * h - np.square(v) * (inside[-1] - left @ left))
+        self.reduce(by_rows(_squared, g), index)
+        self._basis[:, self.size] = v
+        self.size += 1
+
+    def reduce(self, squares: da.Array, chosen: int | None = None) -> None:
+        """Take ``squares`` from the norms, and the chosen row out of the question."""
+        self._norms = by_rows(_reduced, self._norms, squares, self._mark(chosen))
+
+    def stored(self) -> dict[str, NDArray[Any]]:
+        """All that has to be remembered to go on: the norms are computed again."""
+        return {"basis": self.basis}
+
+    def restore(self, stored: dict[str, NDArray[Any]]) -> None:
+        """Go on from what `stored` gave, once `rebuild` was called."""
+        self.size = stored["basis"].shape[1]
+        self.basis[...] = stored["basis"]
+
+    def rebuild(self, indices: Indices, other: ChunkedColumns | None) -> None:
+        """Compute all norms again, in two passes, after so many chosen rows."""
+        if self.size or (other is not None and other.size):
+            self._recompute(_everywhere, other)
+        for index in indices:
+            self._norms = by_rows(_cleared, self._norms, self._mark(int(index)))
+
+    def _mark(self, index: int | None) -> da.Array:
+        """One number a chunk: where a row is in it, or -1."""
+        sizes = self.matrix.passes.array.chunks[0]
+        places = np.full(len(sizes), -1)
+        if index is not None:
+            ends = np.cumsum(sizes)
+            owner = int(np.searchsorted(ends, index, side="right"))
+            places[owner] = index - (ends[owner] - sizes[owner])
+        return da.from_array(places, chunks=1, name=False)
+
+    def _first(self, found: Doubles, largest: float) -> int:
+        """Position of the first norm equal to the largest, from the largest of each chunk and the first there."""
+        threshold = self._tie * largest
+        chunk = int(np.argmax(found[:, 0] >= threshold))
+        reached, place, self._found = found[chunk]
+        if reached < largest:  # nearly as large, so that the first that is equal to it may be too small
+            lazy = self._numbers(self._norms.blocks[chunk], partial(_first_above, threshold=threshold), width=2)
+            place, self._found = self.matrix.passes.compute(lazy, part=0.0)[0][0]
+        return int(sum(self.matrix.passes.array.chunks[0][:chunk]) + place)
+
+    @staticmethod
+    def _numbers(norms: da.Array, function: Any, width: int) -> da.Array:
+        """Lazily, some numbers for each chunk."""
+        return da.blockwise(
+            function, "ik", norms, "i", new_axes={"k": width}, adjust_chunks={"i": 1}, dtype=np.float64,
+            meta=np.empty((0, 0)),
+        )  # fmt: skip
+
+    def _direction(self, index: int, other: ChunkedColumns | None) -> Doubles:
+        """The normalised residual row."""
+        row, _, part = self.matrix.T.lazy_columns(np.array([index]))
+        if other is None or other.size == 0:
+            residual = self.matrix.passes.compute(row, part=part)[0][:, 0].astype(np.float64)
+        else:
+            found, coordinates = self.matrix.passes.compute(row, other.basis[index], part=part)
+            residual = found[:, 0].astype(np.float64) - other.image @ coordinates
+        residual = orthogonalised(residual, self.basis)
+        return np.asarray(residual / np.linalg.norm(residual))
+
+    def _recompute(self, wanted: Any, other: ChunkedColumns | None) -> None:
+        """Compute norms from the residuals themselves, of rows of which a function of their norms says so."""
+        mask = by_rows(wanted, self._norms)
+        Z, _ = _refreshed(self.matrix, other, self)
+        if other is None:
+            squared = self.matrix.row_residual_norms(mask, Z, self.basis.T)
+            renewed = by_rows(partial(_renewed, zero=self._zero), self._norms, mask, squared)
+        else:
+            W = side_by_side(Z, other.basis)
+            H = np.vstack([self.basis.T, orthogonalised(other.image, self.basis).T])
+            squared = self.matrix.row_residual_norms(mask, W, H)
+            work = partial(_renewed, zero=self._zero, lengths=np.linalg.norm(other.image, axis=0))
+            renewed = by_rows(work, self._norms, mask, squared, other.basis)
+        (self._norms,), _ = self.matrix.passes.run(keep=(renewed,))
+
+
+def _there_and_back(
+    matrix: ChunkedMatrix, vector: Doubles, columns: ChunkedColumns
+) -> tuple[da.Array, Doubles, Doubles]:
+    """X = M y - U (M'U)'y, its inner products with U and itself, and M'x, in one pass."""
+    x, back = matrix.there_and_back(vector, columns.basis, columns.image.T @ vector)
+    (x,), (inside, back) = matrix.passes.run(keep=(x,), fetch=(_inner_products(columns.basis, x), back))
+    return x, inside, back[:, 0]
+
+
+def _refreshed(matrix: ChunkedMatrix, columns: ChunkedColumns | None, rows: ChunkedRows) -> tuple[da.Array, Doubles]:
+    """M V and the lengths of its columns, and M'U as good as the matrix allows, in one pass."""
+    Z = matrix.lazy_dot(rows.basis) if rows.size else _no_columns(matrix)
+    wanted = [sum_by_rows(_column_squares, Z, shape=(rows.size + 1,))]
+    if columns is not None and columns.size:
+        wanted.append(matrix.T.lazy_product(columns.basis))
+    (Z,), (squares, *images) = matrix.passes.run(keep=(Z,), fetch=tuple(wanted))
+    if columns is not None and images:
+        columns.image[...] = images[0]
+    return Z, np.sqrt(squares[:-1])
+
+
+def _no_columns(matrix: ChunkedMatrix) -> da.Array:
+    """As many rows as the matrix in its chunks, and no column."""
+    return da.zeros((matrix.shape[0], 0), chunks=(matrix.passes.array.chunks[0], (0,)))
+
+
+def _orthogonal(block: da.Array, basis: da.Array, coefficients: Doubles) -> da.Array:
+    """Lazily, one column less its part in a basis, of which the coefficients are known."""
+    return by_rows(partial(less, coefficients=coefficients), block, basis, width=1)
+
+
+def _normalised(x: da.Array, basis: da.Array, inside: Doubles) -> tuple[da.Array, float]:
+    """Lazily, a column of known `_inner_products` made orthogonal to a basis and of length one; its length."""
+    left = inside[:-1]
+    length = float(np.sqrt(inside[-1] - left @ left))
+    return by_rows(partial(less, coefficients=left, length=length), x, basis, width=1), length
+
+
+def _inner_products(basis: da.Array, column: da.Array) -> da.Array:
+    """Lazily, the inner products of a column with a basis and, last, with itself."""
+    return sum_by_rows(_products_with, basis, column, shape=(basis.shape[1] + 1,))
+
+
+def _products_with(basis: Doubles, column: Doubles) -> Doubles:
+    return np.append(basis.T @ column[:, 0], np.vdot(column, column))
+
+
+def _column_squares(block: Doubles) -> Doubles:
+    return np.append(np.einsum("ij,ij->j", block, block), 0.0)
+
+
+def _row_reductions(grown: Doubles, h: Doubles, *, left: Doubles, squared: float) -> Doubles:
+    u = grown[:, -1]
+    return np.asarray(2.0 * u * (h[:, 0] - grown[:, :-1] @ left) - np.square(u) * squared)
+
+
+def _squared(column: Doubles) -> Doubles:
+    return np.square(column[:, 0])
+
+
+def _fresh_norms(totals: Doubles, *, dtype: np.dtype[np.floating]) -> Norms:
+    return Norms.of(np.ascontiguousarray(totals[:, 0]), dtype)
+
+
+def _summary(norms: Norms, *, tie: float) -> Doubles:
+    """The largest certain norm and the largest possible one; the largest, and where the first equal to it is."""
+    largest = float(norms.squared.max(initial=0.0))
+    first = _first_above(norms, threshold=tie * largest)[0] if norms.squared.size else (0.0, 0.0)
+    return np.array([[*norms.largest(), largest, *first]])
+
+
+def _first_above(norms: Norms, *, threshold: float) -> Doubles:
+    place = int(np.argmax(norms.squared >= threshold))
+    return np.array([[place, norms.squared[place]]])
+
+
+def _doubtful(norms: Norms, *, largest: float) -> Flags:
+    return norms.doubtful(largest)
+
+
+def _everywhere(norms: Norms) -> Flags:
+    return norms.squared > 0
+
+
+def _reduced(norms: Norms, squares: Doubles, chosen: Indices) -> Norms:
+    changed = norms.copy()
+    changed.reduce(squares)
+    return _cleared(changed, chosen)
+
+
+def _cleared(norms: Norms, chosen: Indices) -> Norms:
+    changed = norms.copy()
+    changed.squared[chosen[chosen >= 0]] = 0.0
+    return changed
+
+
+def _renewed(
+    norms: Norms,
+    mask: Flags,
+    squared: Doubles,
+    basis: Doubles | None = None,
+    *,
+    zero: float,
+    lengths: Doubles | None = None,
+) -> Norms:
+    """Norms with some computed again, whose terms are as large as the row and its part in the basis."""
+    changed = norms.copy()
+    at = np.flatnonzero(mask)
+    magnitude = norms.initial[at]
+    if basis is not None and lengths is not None:
+        magnitude = magnitude + np.abs(basis[at]) @ lengths
+    changed.set(at, squared[at], zero * magnitude)
+    return changed

@@ -1,0 +1,85 @@
+"""How a result is vouched for, in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gsnmf.explanation.comparison import Comparison
+from gsnmf.factorization.registry import methods
+from gsnmf.reports.words import counted, percent
+from gsnmf.results.records import Factorization
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Something that is known about the result, and whether it is good news."""
+
+    good: bool
+    title: str
+    text: str
+
+
+def certificates(result: Factorization, comparison: Comparison, tolerance: float) -> tuple[Certificate, ...]:
+    """How the weights, the choice, the rank and the quality of a result are vouched for."""
+    return (
+        _weights_certificate(result, tolerance),
+        _choice_certificate(result),
+        _rank_certificate(result),
+        _bound_certificate(result, comparison),
+    )
+
+
+def _weights_certificate(result: Factorization, tolerance: float) -> Certificate:
+    measured = f"{result.optimality:.1e}"
+    if not result.converged:
+        return Certificate(
+            False,
+            "Weights not optimal to the tolerance",
+            f"Their optimality conditions are violated by {measured}, above the {tolerance:.1e} that was asked for, "
+            f"after {counted(result.n_iterations, 'iteration')}. The error is right for these weights; better ones "
+            "exist.",
+        )
+    if result.columns.size and result.rows.size:
+        return Certificate(
+            True,
+            "Weights optimal to the tolerance",
+            f"Their problem is convex, and its optimality conditions hold to {measured} (asked for: {tolerance:.1e}), "
+            f"after {counted(result.n_iterations, 'iteration')}.",
+        )
+    return Certificate(
+        True,
+        "Weights optimal",
+        f"Nonnegative least squares, solved exactly; the optimality conditions hold to {measured}.",
+    )
+
+
+def _choice_certificate(result: Factorization) -> Certificate:
+    name = result.selection.method
+    for method in methods():
+        if method.name == name:
+            return Certificate(True, f"Choice by {name}: {method.title}", f"What is known of it: {method.guarantee}.")
+    return Certificate(True, f"Choice by {name}", "What is known of it is up to whoever made it.")
+
+
+def _rank_certificate(result: Factorization) -> Certificate:
+    rank = result.selection.n_selected
+    if result.stop_reason == "residual is zero":
+        return Certificate(
+            True, "Nothing left to explain", f"The first {rank} already span the matrix; no more are needed."
+        )
+    return Certificate(True, f"All {rank} found", "The search ended because it had as many as were asked for.")
+
+
+def _bound_certificate(result: Factorization, comparison: Comparison) -> Certificate:
+    rank, bound = result.selection.n_selected, comparison.svd_quality
+    if bound is None:
+        return Certificate(
+            True, "No bound computed", "Truncated SVD was left out: too much work for a matrix of this size."
+        )
+    part = result.quality / bound if bound > 0 else 1.0
+    return Certificate(
+        True,
+        f"{percent(min(part, 1.0))} of the best possible",
+        f"No {rank} factors of any kind can explain more than {percent(bound)} (truncated SVD). "
+        "The error is measured on the whole matrix.",
+    )

@@ -1,0 +1,307 @@
+"""Everything that a report says, gathered from a factorization and ready to be shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+
+from gsnmf.datasets.readers.labelled import Axis, LabelledMatrix
+from gsnmf.explanation.comparison import Comparison, compare
+from gsnmf.explanation.explanation import Explanation, Factor, Residuals
+from gsnmf.reports.certificates import Certificate, certificates
+from gsnmf.reports.charts import Histogram, LineChart, histogram, rank_chart
+from gsnmf.reports.images import ImageFindings, factor_picture, image_findings, member_pictures
+from gsnmf.reports.pictures import ink_picture
+from gsnmf.reports.words import counted, listed, percent, shown
+from gsnmf.results.records import Factorization
+from gsnmf.support.arrays import Floats, Indices
+from gsnmf.weights import DEFAULT_TOLERANCE
+
+MAX_ROWS = 500
+"""Rows of a table of errors."""
+
+_INK = (46, 105, 190)
+
+
+@dataclass(frozen=True)
+class Bar:
+    """The quality of one way to approximate the matrix; None if it was not computed."""
+
+    label: str
+    quality: float | None
+    note: str = ""
+    css_class: str = "other"
+
+
+@dataclass(frozen=True)
+class Member:
+    """A column or row that goes with a factor; ``strength`` is relative to the strongest shown."""
+
+    name: str
+    strength: float
+    picture: str = ""
+
+
+@dataclass(frozen=True)
+class FactorView:
+    """A chosen column or row."""
+
+    number: int
+    kind: str
+    name: str
+    index: int
+    share: float
+    columns: tuple[Member, ...]
+    rows: tuple[Member, ...]
+    picture: str = ""
+
+
+@dataclass(frozen=True)
+class Explained:
+    """How well one row or column is explained."""
+
+    name: str
+    index: int
+    error: float
+    error_share: float
+    factor: str
+
+
+@dataclass(frozen=True)
+class ErrorTable:
+    """How well the rows, or the columns, are explained; the worst ones by name."""
+
+    kind: str
+    total: int
+    worst: tuple[Explained, ...]
+    chart: Histogram
+
+
+@dataclass(frozen=True)
+class RankStep:
+    """A rank, the column or row that it adds, its quality, and the bound on the quality of any such rank."""
+
+    rank: int
+    kind: str
+    name: str
+    quality: float
+    bound: float | None
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a report says, section by section."""
+
+    title: str
+    source: str
+    sentence: str
+    shape: tuple[int, int]
+    row_kind: str
+    column_kind: str
+    quality: float
+    bars: tuple[Bar, ...]
+    certificates: tuple[Certificate, ...]
+    factors: tuple[FactorView, ...]
+    tables: tuple[ErrorTable, ...]
+    steps: tuple[RankStep, ...]
+    chart: LineChart | None
+    matrix_picture: str
+    residual_picture: str
+    images: ImageFindings | None
+    parameters: Mapping[str, str]
+    warnings: tuple[str, ...] = ()
+    about: str = ""
+
+
+def gather(
+    result: Factorization,
+    data: LabelledMatrix | None = None,
+    *,
+    title: str = "",
+    about: str = "",
+    comparison: Comparison | None = None,
+    others: Sequence[Bar] = (),
+    parameters: Mapping[str, str] | None = None,
+    warnings: Sequence[str] = (),
+    tolerance: float = DEFAULT_TOLERANCE,
+) -> Findings:
+    """Gather what a report says.
+
+    Parameters
+    ----------
+    result : Factorization
+    data : LabelledMatrix, optional
+        The names of rows and columns; its matrix must be that of the result.
+    title, about : str
+        What the matrix is; by default its source.
+    comparison : Comparison, optional
+        By default computed.
+    others : sequence of Bar
+        Other methods to show next to the result.
+    parameters : mapping of str to str, optional
+        How the result was made.
+    warnings : sequence of str
+        What the reader should know.
+    tolerance : float
+        That was asked for of the weights.
+    """
+    named = data or LabelledMatrix(result.matrix)
+    if named.matrix.shape != result.matrix.shape:
+        raise ValueError(
+            f"data must have the shape of the matrix of the result, {result.matrix.shape}; got {named.matrix.shape}."
+        )
+    explanation = Explanation(result)
+    comparison = comparison or compare(result)
+    factors = tuple(_view(number, f, explanation, named) for number, f in enumerate(explanation.factors(), 1))
+    steps = _steps(explanation, named, comparison)
+    matrix_picture, residual_picture = explanation.pictures()
+    top = float(np.quantile(matrix_picture, 0.99)) or float(matrix_picture.max())
+    return Findings(
+        title=shown(title or PurePath(named.source).name or "A factorization"),
+        source=shown(named.source),
+        about=about,
+        sentence=_sentence(result, named),
+        shape=result.matrix.shape,
+        row_kind=named.row_kind,
+        column_kind=named.column_kind,
+        quality=result.quality,
+        bars=_bars(result, comparison, others),
+        certificates=certificates(result, comparison, tolerance),
+        factors=factors,
+        tables=(
+            _table(explanation.residuals("rows"), named, "rows", factors),
+            _table(explanation.residuals("columns"), named, "columns", factors),
+        ),
+        steps=steps,
+        chart=_chart(steps, comparison),
+        matrix_picture=ink_picture(matrix_picture, _INK, top),
+        residual_picture=ink_picture(residual_picture, _INK, top),
+        images=image_findings(explanation, named),
+        parameters=dict(parameters or {}),
+        warnings=tuple(warnings),
+    )
+
+
+def summary(findings: Findings) -> dict[str, Any]:
+    """The findings in short, for machines: what JSON can hold."""
+    return {
+        "title": findings.title,
+        "source": findings.source,
+        "sentence": findings.sentence,
+        "shape": list(findings.shape),
+        "quality": findings.quality,
+        "comparison": [{"name": bar.label, "quality": bar.quality, "note": bar.note} for bar in findings.bars],
+        "certificates": [{"good": c.good, "title": c.title, "text": c.text} for c in findings.certificates],
+        "factors": [
+            {
+                "kind": factor.kind,
+                "index": factor.index,
+                "name": factor.name,
+                "share": factor.share,
+                f"strongest_{findings.column_kind}s": [member.name for member in factor.columns],
+                f"strongest_{findings.row_kind}s": [member.name for member in factor.rows],
+            }
+            for factor in findings.factors
+        ],
+        "quality_by_rank": [step.quality for step in findings.steps],
+        "parameters": dict(findings.parameters),
+        "warnings": list(findings.warnings),
+    }
+
+
+def _sentence(result: Factorization, data: LabelledMatrix) -> str:
+    m, n = result.matrix.shape
+    whole = f"{counted(m, data.row_kind)} × {counted(n, data.column_kind)}"
+    chosen = [
+        counted(indices.size, kind)
+        for indices, kind in ((result.columns, data.column_kind), (result.rows, data.row_kind))
+        if indices.size
+    ]
+    if not chosen:
+        return f"There is nothing to explain: all entries of {whole} are zero"
+    verb = "explains" if result.selection.n_selected == 1 else "explain"
+    return f"{listed(chosen)} {verb} {percent(result.quality)} of {whole}"
+
+
+def _bars(result: Factorization, comparison: Comparison, others: Sequence[Bar]) -> tuple[Bar, ...]:
+    rank = result.selection.n_selected
+    return (
+        Bar("This result", result.quality, f"{result.selection.method}, nonnegative, made of the data itself", "ours"),
+        *others,
+        Bar(
+            "NMF",
+            comparison.nmf_quality,
+            f"rank {rank}, nonnegative, factors free" + (f"; {comparison.nmf_note}" if comparison.nmf_note else ""),
+            "nmf",
+        ),
+        Bar("Truncated SVD", comparison.svd_quality, f"rank {rank}, any sign: no approximation is better", "svd"),
+    )
+
+
+def _view(number: int, factor: Factor, explanation: Explanation, data: LabelledMatrix) -> FactorView:
+    is_column = factor.axis == "column"
+    return FactorView(
+        number=number,
+        kind=data.column_kind if is_column else data.row_kind,
+        name=shown(data.column_name(factor.index) if is_column else data.row_name(factor.index)),
+        index=factor.index,
+        share=factor.share,
+        columns=_members(explanation, data, "columns", factor.columns, factor.column_strengths),
+        rows=_members(explanation, data, "rows", factor.rows, factor.row_strengths),
+        picture=factor_picture(explanation, data, number - 1),
+    )
+
+
+def _members(
+    explanation: Explanation, data: LabelledMatrix, axis: Axis, indices: Indices, strengths: Floats
+) -> tuple[Member, ...]:
+    name = data.column_name if axis == "columns" else data.row_name
+    pictures = member_pictures(explanation, data, axis, indices)
+    return tuple(
+        Member(shown(name(int(i))), float(value / strengths[0]), picture)
+        for i, value, picture in zip(indices, strengths, pictures, strict=True)
+    )
+
+
+def _table(residuals: Residuals, data: LabelledMatrix, axis: Axis, factors: Sequence[FactorView]) -> ErrorTable:
+    name = data.row_name if axis == "rows" else data.column_name
+    order = np.lexsort([-residuals.relative_errors, -residuals.error_shares])[:MAX_ROWS]
+    worst = tuple(
+        Explained(
+            name=shown(name(int(i))),
+            index=int(i),
+            error=float(residuals.relative_errors[i]),
+            error_share=float(residuals.error_shares[i]),
+            factor=factors[residuals.strongest[i]].name if residuals.strongest[i] >= 0 else "",
+        )
+        for i in order
+    )
+    kind = data.row_kind if axis == "rows" else data.column_kind
+    return ErrorTable(kind, residuals.relative_errors.size, worst, histogram(residuals.relative_errors))
+
+
+def _steps(explanation: Explanation, data: LabelledMatrix, comparison: Comparison) -> tuple[RankStep, ...]:
+    path = explanation.rank_path()
+    steps = []
+    for rank in range(1, path.errors.size):
+        columns, rows = path.selection(rank)
+        is_column = path.n_columns[rank] > path.n_columns[rank - 1]
+        name = data.column_name(int(columns[-1])) if is_column else data.row_name(int(rows[-1]))
+        bound = float(comparison.svd_path[rank]) if rank < comparison.svd_path.size else None
+        kind = data.column_kind if is_column else data.row_kind
+        steps.append(RankStep(rank, kind, shown(name), 1.0 - float(path.errors[rank]), bound))
+    return tuple(steps)
+
+
+def _chart(steps: Sequence[RankStep], comparison: Comparison) -> LineChart | None:
+    if len(steps) < 2:
+        return None
+    ours = np.array([0.0, *(step.quality for step in steps)])
+    series = [("this result", "ours", ours)]
+    if comparison.svd_path.size:
+        series.append(("bound (SVD)", "svd", comparison.svd_path[: ours.size]))
+    return rank_chart(series)

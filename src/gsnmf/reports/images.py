@@ -1,0 +1,117 @@
+"""Pictures of a factorization whose matrix holds images."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gsnmf.datasets.readers.labelled import Axis, LabelledMatrix
+from gsnmf.explanation.explanation import Explanation
+from gsnmf.reports.pictures import grey_picture
+from gsnmf.reports.words import shown
+from gsnmf.support.arrays import Floats, Indices
+
+_N_PAIRS = 8
+_MAX_CHOSEN = 60
+
+
+@dataclass(frozen=True)
+class Pair:
+    """An image, what the factorization makes of it, and the relative error."""
+
+    name: str
+    image: str
+    model: str
+    error: float
+
+
+@dataclass(frozen=True)
+class ImageFindings:
+    """The pixels and images that were chosen, and some images next to their reconstructions.
+
+    Attributes
+    ----------
+    width, height : int
+        Of an image.
+    mean : str
+        The mean image.
+    pixels : tuple of (x, y, name)
+        Chosen pixels.
+    chosen : tuple of (name, picture)
+        Chosen images.
+    n_chosen : int
+        How many were chosen, also if not all are shown.
+    pairs : tuple of Pair
+        From the best explained to the worst.
+    """
+
+    width: int
+    height: int
+    mean: str
+    pixels: tuple[tuple[int, int, str], ...]
+    chosen: tuple[tuple[str, str], ...]
+    n_chosen: int
+    pairs: tuple[Pair, ...]
+
+
+def image_findings(explanation: Explanation, data: LabelledMatrix) -> ImageFindings | None:
+    """What there is to see, or None if the matrix holds no images."""
+    if data.image_shape is None:
+        return None
+    height, width = data.image_shape
+    by_rows = data.pixels == "columns"
+    result = explanation.result
+    pixels, images = (result.columns, result.rows) if by_rows else (result.rows, result.columns)
+    pixel_name, image_name = (data.column_name, data.row_name) if by_rows else (data.row_name, data.column_name)
+    held = explanation.products
+    n_images = held.shape[0 if by_rows else 1]
+    mean = (held if by_rows else held.T).column_sums / n_images
+    return ImageFindings(
+        width=width,
+        height=height,
+        mean=grey_picture(data.image(mean)),
+        pixels=tuple((*data.pixel(int(p))[::-1], shown(pixel_name(int(p)))) for p in pixels),
+        chosen=tuple(
+            (shown(image_name(int(i))), grey_picture(data.image(image)))
+            for i, image in zip(images[:_MAX_CHOSEN], _images(explanation, images[:_MAX_CHOSEN], by_rows), strict=True)
+        ),
+        n_chosen=images.size,
+        pairs=_pairs(explanation, data, by_rows),
+    )
+
+
+def factor_picture(explanation: Explanation, data: LabelledMatrix, k: int) -> str:
+    """Factor k as an image, or nothing if the matrix holds no images."""
+    if data.image_shape is None:
+        return ""
+    values = explanation.H[k] if data.pixels == "columns" else explanation.W[:, k]
+    return grey_picture(data.image(values))
+
+
+def member_pictures(explanation: Explanation, data: LabelledMatrix, axis: Axis, indices: Indices) -> tuple[str, ...]:
+    """The images at some rows, or columns; nothing for pixels, nor if the matrix holds no images."""
+    if data.image_shape is None or data.pixels == axis:
+        return ("",) * indices.size
+    return tuple(grey_picture(data.image(i)) for i in _images(explanation, indices, axis == "rows"))
+
+
+def _pairs(explanation: Explanation, data: LabelledMatrix, by_rows: bool) -> tuple[Pair, ...]:
+    errors = explanation.residuals("rows" if by_rows else "columns").relative_errors
+    order = np.argsort(errors, kind="stable")
+    picked = order[np.unique(np.linspace(0, order.size - 1, _N_PAIRS).round().astype(np.intp))]
+    images = _images(explanation, picked, by_rows)
+    models = explanation.W[picked] @ explanation.H if by_rows else (explanation.W @ explanation.H[:, picked]).T
+    name = data.row_name if by_rows else data.column_name
+    pairs = []
+    for i, image, model in zip(picked, images, models, strict=True):
+        top = max(float(image.max()), 1e-300)
+        drawn, rebuilt = (grey_picture(data.image(values), top) for values in (image, model))
+        pairs.append(Pair(shown(name(int(i))), drawn, rebuilt, float(errors[i])))
+    return tuple(pairs)
+
+
+def _images(explanation: Explanation, indices: Indices, by_rows: bool) -> Floats:
+    """Images as rows of an array."""
+    held = explanation.products.T if by_rows else explanation.products
+    return held.columns(indices).T

@@ -1,0 +1,122 @@
+"""Checkpoints of a long selection: a file from which the same selection goes on after an interruption.
+
+The file is a NumPy ``.npz`` without pickled objects. It holds all that the method remembers in memory, and is replaced
+as a whole, so that an interruption at any moment leaves the one before. Writing takes at most about a twentieth of the
+time. What GSPA keeps with the chunks of a Dask array, as long as that has rows, is computed again, in three passes.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gsnmf.matrices.protocol import Matrix
+from gsnmf.support.arrays import Doubles
+
+_FORMAT = 1
+
+_SHARE = 20.0
+"""A checkpoint is written when so many times as long has passed as the last one took."""
+
+_SAME = 1e-6
+"""Relative difference of norms up to which two matrices are taken for one: sums in another order are not the same."""
+
+State = dict[str, NDArray[Any]]
+
+
+class Checkpoint:
+    """A file with the state of one selection.
+
+    Parameters
+    ----------
+    path : path-like
+        The file; a selection goes on from it if it exists.
+    matrix : Matrix
+        The matrix, of which norms are compared with those in the file.
+    method : str
+    rank : int
+    """
+
+    def __init__(self, path: str | os.PathLike[str], matrix: Matrix, method: str, rank: int) -> None:
+        self.path = Path(path)
+        self._identity = {
+            "format": np.array(_FORMAT),
+            "method": np.array(method),
+            "rank": np.array(rank),
+            "shape": np.array(matrix.shape),
+            "dtype": np.array(matrix.dtype.name),
+            "norms": _sketch(matrix),
+        }
+        self._written_at = -np.inf
+        self._took = 0.0
+
+    def load(self) -> State | None:
+        """The state in the file; None if there is no file."""
+        if not self.path.exists():
+            return None
+        try:
+            with self.path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+                stored = {name: file[name] for name in file.files}
+        except (zipfile.BadZipFile, ValueError, EOFError, KeyError, TypeError, AttributeError) as error:
+            raise ValueError(
+                f"checkpoint {self.path} is damaged or not a checkpoint ({error}); delete it to begin again."
+            ) from error
+        for name, expected in self._identity.items():
+            found = stored.pop(f"identity.{name}", None)
+            if found is None:
+                raise ValueError(f"checkpoint {self.path} is not a checkpoint of gsnmf; choose another file.")
+            if not _equal(found, expected):
+                difference = "" if name == "norms" else f": {found} instead of {expected}"
+                raise ValueError(
+                    f"checkpoint {self.path} belongs to another selection, of another {_WORDS.get(name, name)}"
+                    f"{difference}; delete it or choose another file."
+                )
+        return stored
+
+    def save(self, state: State, *, last: bool = False) -> None:
+        """Replace the file, unless the one before is recent and this is not the last."""
+        start = time.monotonic()
+        if not last and start - self._written_at < _SHARE * self._took:
+            return
+        part = self.path.with_name(f"{self.path.name}.part")
+        try:
+            with part.open("wb") as file:
+                identity = {f"identity.{name}": value for name, value in self._identity.items()}
+                arrays: dict[str, Any] = {**identity, **state}
+                np.savez(file, **arrays)
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(self.path)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
+        self._written_at = time.monotonic()
+        self._took = self._written_at - start
+
+
+_WORDS = {"norms": "matrix: its norms are different"}
+
+
+def _sketch(matrix: Matrix) -> Doubles:
+    """A few sums of squared norms of columns and rows with random weights, which tell matrices apart."""
+    rng = np.random.default_rng(0)
+    if matrix.out_of_core:
+        from gsnmf.matrices.chunked.matrix import ChunkedMatrix
+
+        assert isinstance(matrix, ChunkedMatrix)
+        norms = matrix.squared_column_norms
+        return np.concatenate([rng.random((3, norms.size)) @ norms, matrix.row_sketch()])
+    sides = (matrix.squared_column_norms, matrix.T.squared_column_norms)
+    return np.concatenate([rng.random((3, norms.size)) @ norms for norms in sides])
+
+
+def _equal(found: NDArray[Any], expected: NDArray[Any]) -> bool:
+    if expected.dtype.kind == "f":
+        return found.shape == expected.shape and bool(np.allclose(found, expected, rtol=_SAME, atol=0.0))
+    return bool(np.array_equal(found, expected))

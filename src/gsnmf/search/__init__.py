@@ -1,0 +1,1 @@
+"""Searches by the true error: candidates, pursuit, exchange, and the automatic method."""

@@ -1,0 +1,204 @@
+r"""Columns and rows among which pursuit and exchange choose, with the products that every trial shares.
+
+With the weights of a selection fitted and residual E, adding column j as a new rank-one factor lowers the squared error
+by at least
+
+.. math:: \sum_l \max(0, M_j^T E_l)^2 / \|M_j\|^2
+
+(take :math:`\max(0, M_j^T E_l) / \|M_j\|^2` as its weights). The products of all candidates with the matrix are
+computed once; trying a selection, or scoring all candidates against it, then never touches the matrix again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from gsnmf.kernels.nonnegative import positive_squares
+from gsnmf.matrices.protocol import Matrix
+from gsnmf.selection.preselection import largest_and_farthest
+from gsnmf.support.arrays import Doubles, Indices
+from gsnmf.weights.joint import JointProblem, solve_joint
+
+_BLOCK = 1 << 22
+"""Entries of the slopes that are formed at a time."""
+_MEMORY = 1 << 30
+"""Bytes that the products of all candidates may take."""
+_MOST_MEMORY = 1 << 36
+"""And in no case more, for a matrix that is not in memory itself."""
+_FEWEST = 50
+"""Candidates a side, whatever they take."""
+_AXES: tuple[Literal["columns", "rows"], ...] = ("columns", "rows")
+
+
+def candidate_pool(matrix: Matrix, limit: int = 3000) -> Candidates:
+    """At most ``limit`` candidates a side: all of them, those of `largest_and_farthest`, or none."""
+    m, n = matrix.shape
+    none = np.empty(0, dtype=np.intp)
+    if limit == 0:
+        return Candidates(matrix, none, none)
+    least = 16 * _FEWEST * (m + n)
+    if least > _MOST_MEMORY and matrix.out_of_core:
+        raise ValueError(
+            f"method must be one of 'gspa', 'spa-columns', 'spa-rows', 'spa-both' for a Dask array of shape {(m, n)}: "
+            f"the products of candidates, which others keep in memory, would take {least / 1e9:.0f} GB."
+        )
+    affordable = max(_FEWEST, _MEMORY // (16 * (m + n)))
+    sides = (largest_and_farthest(matrix, min(limit, affordable), axis=axis) for axis in _AXES)
+    return Candidates(matrix, *sides)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A selection with its weights, in the units of `gsnmf.weights.joint.JointProblem`."""
+
+    columns: Indices
+    rows: Indices
+    P: Doubles
+    Q: Doubles
+    squared_error: float
+
+
+class CandidateSide:
+    """Candidate columns of a matrix; the candidate rows are the side of its transpose."""
+
+    def __init__(self, matrix: Matrix, indices: Indices) -> None:
+        self.matrix = matrix
+        self.indices: Indices = np.empty(0, dtype=np.intp)
+        self.vectors: Doubles = np.empty((0, matrix.shape[0]))
+        """The candidates, one a row."""
+        self.products: Doubles = np.empty((0, matrix.shape[1]))
+        """Their products with all columns."""
+        self.lengths: Doubles = np.empty(0)
+        self._position = np.full(matrix.shape[1], -1)
+        self.extend(indices)
+
+    def extend(self, indices: Indices) -> None:
+        """Add candidates that are not there yet; zero columns are none."""
+        new = np.unique(indices[(self._position[indices] < 0) & (self.matrix.squared_column_norms[indices] > 0)])
+        if new.size == 0:
+            return
+        vectors, images = self.matrix.with_products(new)
+        self._position[new] = np.arange(self.indices.size, self.indices.size + new.size)
+        self.indices = np.concatenate([self.indices, new])
+        self.vectors = np.vstack([self.vectors, vectors.T], dtype=np.float64)
+        self.products = np.vstack([self.products, images.T])
+        self.lengths = np.sqrt(self.matrix.squared_column_norms[self.indices])
+
+    def positions(self, indices: Indices) -> Indices:
+        """Where these columns are among the candidates."""
+        return self._position[indices]
+
+    def decreases(self, columns: Indices, P: Doubles, other: CandidateSide, rows: Indices, Q: Doubles) -> Doubles:
+        """Guaranteed decrease of the squared error by each candidate; minus infinity for those already chosen.
+
+        P and Q are the weights of ``columns`` and of the ``rows`` of the other side, in the units of the matrix.
+        """
+        coupling = self.vectors @ Q
+        fitted_by_rows = other.vectors[other.positions(rows)]
+        decreases = np.empty(self.indices.size)
+        step = max(1, _BLOCK // self.matrix.shape[1])
+        for start in range(0, self.indices.size, step):
+            part = slice(start, start + step)
+            slopes = self.products[part] - self.products[part][:, columns] @ P.T
+            slopes -= coupling[part] @ fitted_by_rows
+            decreases[part] = positive_squares(slopes)
+        decreases /= self.lengths**2
+        decreases[self.positions(columns)] = -np.inf
+        return decreases
+
+    def slopes(
+        self, index: int, columns: Indices, P: Doubles, other: CandidateSide, rows: Indices, Q: Doubles
+    ) -> Doubles:
+        """M_j'E for one candidate."""
+        at = int(self._position[index])
+        slopes = self.products[at] - P @ self.products[at, columns]
+        return np.asarray(slopes - (self.vectors[at] @ Q) @ other.vectors[other.positions(rows)])
+
+
+class Candidates:
+    """Candidate columns and rows, and the fitting and scoring of selections among them."""
+
+    def __init__(self, matrix: Matrix, columns: Indices, rows: Indices) -> None:
+        self.matrix = matrix
+        self.columns = CandidateSide(matrix, columns)
+        self.rows = CandidateSide(matrix.T, rows)
+
+    def empty(self) -> Fit:
+        """The selection of nothing."""
+        m, n = self.matrix.shape
+        none = np.empty(0, dtype=np.intp)
+        return Fit(none, none, np.zeros((n, 0)), np.zeros((m, 0)), self.matrix.squared_norm)
+
+    def include(self, columns: Indices, rows: Indices) -> None:
+        """Make sure that a selection is among the candidates."""
+        self.columns.extend(columns)
+        self.rows.extend(rows)
+
+    def fit(
+        self, columns: Indices, rows: Indices, P: Doubles | None = None, Q: Doubles | None = None, *,
+        tolerance: float = 1e-3, max_iterations: int = 30,
+    ) -> Fit:  # fmt: skip
+        """Weights of a selection of candidates, from (P, Q) or from nothing."""
+        m, n = self.matrix.shape
+        problem = self._problem(columns, rows)
+        P = np.zeros((n, columns.size)) if P is None else np.array(P, order="C")
+        Q = np.zeros((m, rows.size)) if Q is None else np.array(Q, order="C")
+        squared_error, _, _ = solve_joint(problem, P, Q, tolerance, max_iterations)
+        return Fit(columns, rows, P, Q, squared_error)
+
+    def without(self, fit: Fit, position: int) -> Fit:
+        """The selection less one index (columns first, then rows), with the other weights as they are, not fitted."""
+        keep_columns = np.arange(fit.columns.size) != position
+        keep_rows = np.arange(fit.rows.size) != position - fit.columns.size
+        return Fit(fit.columns[keep_columns], fit.rows[keep_rows], fit.P[:, keep_columns], fit.Q[:, keep_rows], np.inf)
+
+    def extended(self, fit: Fit, axis: str, index: int) -> Fit:
+        """The selection with one index more, its weights those of the guaranteed decrease, not fitted."""
+        P, Q = self._plain_weights(fit)
+        if axis == "c":
+            slopes = self.columns.slopes(index, fit.columns, P, self.rows, fit.rows, Q)
+            length = self.columns.lengths[self.columns.positions(np.array([index]))]
+            added = np.maximum(slopes, 0.0)[:, None] / length
+            return Fit(np.append(fit.columns, index), fit.rows, np.hstack([fit.P, added]), fit.Q, np.inf)
+        slopes = self.rows.slopes(index, fit.rows, Q, self.columns, fit.columns, P)
+        length = self.rows.lengths[self.rows.positions(np.array([index]))]
+        added = np.maximum(slopes, 0.0)[:, None] / length
+        return Fit(fit.columns, np.append(fit.rows, index), fit.P, np.hstack([fit.Q, added]), np.inf)
+
+    def best(self, fit: Fit, count: int = 1) -> list[tuple[str, int]]:
+        """The candidates with the largest guaranteed decrease, as pairs of axis ("c" or "r") and index."""
+        P, Q = self._plain_weights(fit)
+        by_column = self.columns.decreases(fit.columns, P, self.rows, fit.rows, Q)
+        by_row = self.rows.decreases(fit.rows, Q, self.columns, fit.columns, P)
+        everything = np.concatenate([by_column, by_row])
+        order = np.argsort(-everything, kind="stable")[:count]
+        n = by_column.size
+        return [
+            ("c", int(self.columns.indices[i])) if i < n else ("r", int(self.rows.indices[i - n]))
+            for i in order
+            if everything[i] > 0
+        ]
+
+    def _plain_weights(self, fit: Fit) -> tuple[Doubles, Doubles]:
+        P = fit.P / self.columns.lengths[self.columns.positions(fit.columns)]
+        Q = fit.Q / self.rows.lengths[self.rows.positions(fit.rows)]
+        return P, Q
+
+    def _problem(self, columns: Indices, rows: Indices) -> JointProblem:
+        at_columns, at_rows = self.columns.positions(columns), self.rows.positions(rows)
+        column_lengths, row_lengths = self.columns.lengths[at_columns], self.rows.lengths[at_rows]
+        C_products, R_products = self.columns.products[at_columns], self.rows.products[at_rows]
+        return JointProblem(
+            C=np.ascontiguousarray(self.columns.vectors[at_columns].T / column_lengths),
+            R=np.ascontiguousarray(self.rows.vectors[at_rows].T / row_lengths),
+            gram_C=C_products[:, columns] / np.outer(column_lengths, column_lengths),
+            gram_R=R_products[:, rows] / np.outer(row_lengths, row_lengths),
+            linear_P=np.ascontiguousarray(-C_products.T / column_lengths),
+            linear_Q=np.ascontiguousarray(-R_products.T / row_lengths),
+            column_lengths=column_lengths,
+            row_lengths=row_lengths,
+            squared_norm=self.matrix.squared_norm,
+        )
