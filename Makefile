@@ -15,7 +15,7 @@ export OMP_WAIT_POLICY ?= PASSIVE
 help:
 	@echo "make demo    factorize Python's documentation and scikit-learn's digits; reports in report/"
 	@echo "make test    run the tests"
-	@echo "make lint    check style and format"
+	@echo "make lint    check style, format, and the layers of the package"
 	@echo "make types   check types"
 	@echo "make format  put the code in the house format"
 	@echo "make clean   remove .venv, the report and all caches"
@@ -29,6 +29,7 @@ test: $(VENV)/installed-test
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
 
 types: $(VENV)/installed-dev
 	$(BIN)/mypy

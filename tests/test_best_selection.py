@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import gsnmf
 from gsnmf.datasets import fully_random, middle_points
-from gsnmf.matrices.protocol import wrap
+from gsnmf.matrices import wrap
 from gsnmf.metrics import accuracy
 from gsnmf.search.candidates import Candidates, candidate_pool
 from gsnmf.search.exchange import refine

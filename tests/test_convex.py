@@ -19,7 +19,7 @@ from gsnmf.convex.selection import PATH, convex_selection, fast_gradient_selecti
 from gsnmf.convex.solve import is_trivial
 from gsnmf.convex.working_set import WorkingSetSolver
 from gsnmf.datasets import fully_random, middle_points, planted
-from gsnmf.matrices.protocol import wrap
+from gsnmf.matrices import wrap
 from gsnmf.metrics import accuracy
 from gsnmf.selection.successive_projection import generalized_successive_projection
 from gsnmf.weights import solve_weights
@@ -66,7 +66,7 @@ def violation(X, weights):
     return max((X - bounds * (1 + 1e-12)).max(), -X.min())
 
 
-def feasible_points(matrix, solution, name, with_rows, rng):
+def feasible_points(matrix, solution, name, axes, rng):
     """Points to which no lower bound may do wrong: trivial, zero, of GSPA and random ones."""
     m, n = matrix.shape
     column_weights, row_weights = matrix.sum(axis=0), matrix.sum(axis=1)
@@ -81,7 +81,7 @@ def feasible_points(matrix, solution, name, with_rows, rng):
     if name == "trace":
         drawn = [(project(X, column_weights), project(Y.T, row_weights).T) for X, Y in drawn]
     points += drawn
-    if not with_rows:
+    if "rows" not in axes:
         return [(X, none[1]) for X, _ in points]
     return [*points, (0.3 * used[0], 0.7 * used[1]), (none[0], used[1])]
 
@@ -89,13 +89,13 @@ def feasible_points(matrix, solution, name, with_rows, rng):
 @given(
     matrix=matrices(),
     name=st.sampled_from(sorted(PENALTIES)),
-    with_rows=st.booleans(),
+    axes=st.sampled_from([("columns", "rows"), ("columns",)]),
     sparse=st.booleans(),
     relative_strength=st.sampled_from([1e-2, 1.0, 10.0]),
     seed=st.integers(0, 2**32 - 1),
 )
 @settings(max_examples=60, deadline=None)
-def test_the_certificate_is_honest(matrix, name, with_rows, sparse, relative_strength, seed):
+def test_the_certificate_is_honest(matrix, name, axes, sparse, relative_strength, seed):
     given_matrix = sp.csr_array(matrix) if sparse else matrix
     before = matrix.copy()
     with warnings.catch_warnings():
@@ -106,7 +106,7 @@ def test_the_certificate_is_honest(matrix, name, with_rows, sparse, relative_str
             min(2, max(matrix.shape)),
             relative_strength=relative_strength,
             penalty=name,
-            with_rows=with_rows,
+            axes=axes,
             max_iterations=300,
         )
     assert_array_equal(matrix, before)
@@ -116,13 +116,13 @@ def test_the_certificate_is_honest(matrix, name, with_rows, sparse, relative_str
     assert_allclose(solution.objective, value, rtol=1e-9, atol=1e-13 * scale)
     assert_allclose(solution.residual_norm, np.linalg.norm(matrix - matrix @ X - Y @ matrix), atol=1e-7 * scale**0.5)
     assert solution.gap >= -1e-9
-    assert with_rows or solution.rows.size == 0
+    assert "rows" in axes or solution.rows.size == 0
     if name == "trace":
         assert violation(X, matrix.sum(axis=0)) <= 1e-12
         assert violation(Y.T, matrix.sum(axis=1)) <= 1e-12
     else:
         assert min(X.min(), Y.min()) >= 0
-    for point in feasible_points(matrix, solution, name, with_rows, np.random.default_rng(seed)):
+    for point in feasible_points(matrix, solution, name, axes, np.random.default_rng(seed)):
         assert solution.lower_bound <= objective(matrix, *point, solution.strength, name) * (1 + 1e-9)
 
 
@@ -131,7 +131,7 @@ def noisy():
     return fully_random(0.1, shape=(30, 24), n_columns=3, n_rows=4, random_state=0)
 
 
-def generic(matrix, strength, name, with_rows):
+def generic(matrix, strength, name, axes):
     """The optimal value by a conic solver that knows nothing of the structure."""
     cvxpy = pytest.importorskip("cvxpy")
     m, n = matrix.shape
@@ -148,34 +148,34 @@ def generic(matrix, strength, name, with_rows):
         else:
             costs.append(cvxpy.sum(cvxpy.norm(Z, NORMS[name], axis=1)))
     fitted = matrix @ X
-    if with_rows:
+    if "rows" in axes:
         fitted = fitted + Y @ matrix
-    cost = 0.5 * cvxpy.sum_squares(matrix - fitted) + strength * sum(costs[: 1 + with_rows])
+    cost = 0.5 * cvxpy.sum_squares(matrix - fitted) + strength * sum(costs[: len(axes)])
     problem = cvxpy.Problem(cvxpy.Minimize(cost), constraints)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return problem.solve()
 
 
-@pytest.mark.parametrize("with_rows", [True, False])
+@pytest.mark.parametrize("axes", [("columns", "rows"), ("columns",)])
 @pytest.mark.parametrize("name", PENALTIES)
-def test_the_optimum_is_that_of_a_generic_solver(name, with_rows):
+def test_the_optimum_is_that_of_a_generic_solver(name, axes):
     matrix = np.asarray(fully_random(0.1, shape=(12, 10), n_columns=2, n_rows=2, random_state=0).matrix)
-    solution = solve_convex(matrix, 4, penalty=name, with_rows=with_rows, tolerance=1e-6, max_iterations=50000)
-    expected = generic(matrix, solution.strength, name, with_rows)
+    solution = solve_convex(matrix, 4, penalty=name, axes=axes, tolerance=1e-6, max_iterations=50000)
+    expected = generic(matrix, solution.strength, name, axes)
     assert solution.lower_bound <= expected * (1 + 1e-6)
     assert_allclose(solution.objective, expected, rtol=1e-5)
 
 
-@pytest.mark.parametrize("with_rows", [True, False])
+@pytest.mark.parametrize("axes", [("columns", "rows"), ("columns",)])
 @pytest.mark.parametrize("relative_strength", [0.25, 4.0])
-def test_both_solvers_agree_within_their_gaps(noisy, relative_strength, with_rows):
+def test_both_solvers_agree_within_their_gaps(noisy, relative_strength, axes):
     matrix = wrap(noisy.matrix)
     ours = solve_convex(
-        noisy.matrix, 7, relative_strength=relative_strength, with_rows=with_rows, tolerance=1e-4, max_iterations=20000
+        noisy.matrix, 7, relative_strength=relative_strength, axes=axes, tolerance=1e-4, max_iterations=20000
     )
     assert ours.converged
-    model = ConvexModel(matrix, ours.strength, TRACE, with_rows)
+    model = ConvexModel(matrix, ours.strength, TRACE, axes)
     start = generalized_successive_projection(matrix, 7)
     weights = solve_weights(matrix, start.columns, start.rows)
     reference = fast_gradient(
@@ -246,10 +246,10 @@ def test_dual_bound_takes_the_best_factor(name, scores, inner, squared_norm, str
 
 
 @pytest.mark.parametrize("name", PENALTIES)
-@pytest.mark.parametrize("with_rows", [True, False])
-def test_sparse_is_dense(noisy, name, with_rows):
+@pytest.mark.parametrize("axes", [("columns", "rows"), ("columns",)])
+def test_sparse_is_dense(noisy, name, axes):
     found = [
-        solve_convex(matrix, 7, relative_strength=4.0, penalty=name, with_rows=with_rows, tolerance=1e-3)
+        solve_convex(matrix, 7, relative_strength=4.0, penalty=name, axes=axes, tolerance=1e-3)
         for matrix in (noisy.matrix, sp.csr_array(noisy.matrix), sp.csc_array(noisy.matrix))
     ]
     for solution in found[1:]:
@@ -300,7 +300,7 @@ def test_a_noise_level_instead_of_lambda(noisy, noise):
     norm = np.linalg.norm(noisy.matrix)
     assert solution.residual_norm <= noise * norm
     assert solution.converged
-    larger = WorkingSetSolver(wrap(noisy.matrix), max_steps=20000)
+    larger = WorkingSetSolver(wrap(noisy.matrix), max_iterations=20000)
     model = ConvexModel(wrap(noisy.matrix), 1.15 * solution.strength)
     assert larger.solve(model, 1e-4).residual_norm > noise * norm
 
@@ -335,7 +335,7 @@ def test_not_converged_is_said(noisy):
     with pytest.warns(ConvergenceWarning, match=r"relative gap of .* above the tolerance 1\.0e-08"):
         solution = solve_convex(noisy.matrix, 7, tolerance=1e-8, max_iterations=20)
     assert not solution.converged
-    assert solution.stop_reason == "max_steps reached"
+    assert solution.stop_reason == "max_iterations reached"
     assert 1e-8 < solution.gap < 1
 
 
@@ -466,7 +466,7 @@ def test_degenerate_matrices_give_distinct_indices(select, matrix, rank):
 @SELECTORS
 def test_columns_only_chooses_no_rows(select):
     truth = planted((40, 30), 4, 0, noise_level=0.05, random_state=0)
-    found = select(wrap(np.asarray(truth.matrix)), 4, with_rows=False)
+    found = select(wrap(np.asarray(truth.matrix)), 4, axes=("columns",))
     assert found.rows.size == 0
     assert_array_equal(np.sort(found.columns), np.sort(truth.columns))
 

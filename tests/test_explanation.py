@@ -7,8 +7,8 @@ import scipy.sparse as sp
 import gsnmf
 from gsnmf.datasets import fully_random, planted
 from gsnmf.explanation.comparison import compare
-from gsnmf.explanation.explanation import Explanation
-from gsnmf.matrices.protocol import wrap
+from gsnmf.explanation.residuals import Explanation
+from gsnmf.matrices import wrap
 
 
 @pytest.fixture(params=["dense", "sparse", "float32", "tiny unit"])
@@ -48,17 +48,17 @@ def test_strongest_factor_has_the_largest_part(result):
 
 def test_factors(result):
     factors = Explanation(result).factors(6)
-    assert [f.index for f in factors if f.axis == "column"] == result.columns.tolist()
-    assert [f.index for f in factors if f.axis == "row"] == result.rows.tolist()
+    assert [f.index for f in factors if f.axis == "columns"] == result.columns.tolist()
+    assert [f.index for f in factors if f.axis == "rows"] == result.rows.tolist()
     assert sum(f.share for f in factors) == pytest.approx(1)
     for k, factor in enumerate(factors):
         strengths = result.H[k].copy()
-        if factor.axis == "column":
+        if factor.axis == "columns":
             strengths[factor.index] = 0
         assert factor.columns.tolist() == [j for j in np.argsort(-strengths, kind="stable")[:6] if strengths[j] > 0]
         np.testing.assert_array_equal(factor.column_strengths, result.H[k, factor.columns])
         np.testing.assert_array_equal(factor.row_strengths, result.W[factor.rows, k])
-        assert factor.axis == "column" or factor.index not in factor.rows
+        assert factor.axis == "columns" or factor.index not in factor.rows
 
 
 def test_rank_path_orders_the_chosen(result):

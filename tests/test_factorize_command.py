@@ -194,7 +194,10 @@ class TestResult:
 
         def unfinished(*arguments, **options):
             warnings.warn("The weights stopped.", ConvergenceWarning, stacklevel=1)
-            return dataclasses.replace(gsnmf.factorize(*arguments, **options), converged=False)
+            return dataclasses.replace(
+                gsnmf.factorize(*arguments, **options),
+                weights=replace(gsnmf.factorize(*arguments, **options).weights, converged=False),
+            )
 
         monkeypatch.setattr("gsnmf.commands.factorize.factorize_matrix", unfinished)
         np.save("m.npy", MATRIX)

@@ -104,7 +104,7 @@ def test_reported_optimality_is_the_violation_of_the_conditions():
     violation = np.hypot(np.linalg.norm(violation_W), np.linalg.norm(violation_H))
     assert result.optimality == pytest.approx(violation / np.linalg.norm(residual), rel=1e-6)
     assert not result.converged
-    assert result.stop_reason == "iteration limit"
+    assert result.stop_reason == "max_iterations reached"
 
 
 @pytest.mark.parametrize("init", ["random", "nndsvd", "selection"])

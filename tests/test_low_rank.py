@@ -90,7 +90,7 @@ class TestCUR:
     def test_exact_when_columns_and_rows_span_the_matrix(self, container):
         matrix = product((30, 40), 4)
         chosen = gsnmf.select(matrix, (4, 4), method="spa-both")
-        result = cur(container(matrix), chosen.columns, chosen.rows)
+        result = cur(container(matrix), columns=chosen.columns, rows=chosen.rows)
         assert result.relative_error < 1e-10
         assert_allclose(result.W @ result.H, matrix, atol=1e-10)
         assert_allclose(matrix[:, chosen.columns] @ result.U @ matrix[chosen.rows], matrix, atol=1e-10)
@@ -103,7 +103,7 @@ class TestCUR:
         matrix = rng.random((m, n)) * (rng.random((m, n)) < 0.7)
         columns = rng.permutation(n)[: rng.integers(0, n + 1)]
         rows = rng.permutation(m)[: rng.integers(0, m + 1)]
-        result = cur(sp.csr_array(matrix) if sparse else matrix, columns, rows)
+        result = cur(sp.csr_array(matrix) if sparse else matrix, columns=columns, rows=rows)
         C, R = matrix[:, columns], matrix[rows]
         U = np.linalg.pinv(C, rcond=1e-12) @ matrix @ np.linalg.pinv(R, rcond=1e-12)
         assert result.U.shape == U.shape
@@ -117,7 +117,7 @@ class TestCUR:
         matrix = product((20, 15), 4)
         matrix[:, 3] = matrix[:, 4]
         matrix[7] = 0
-        once, twice = cur(matrix, [3, 1], [2, 5]), cur(matrix, [3, 4, 1], [2, 5, 7])
+        once, twice = cur(matrix, columns=[3, 1], rows=[2, 5]), cur(matrix, columns=[3, 4, 1], rows=[2, 5, 7])
         assert twice.relative_error == pytest.approx(once.relative_error, rel=1e-10)
         assert np.abs(twice.U).max() < 1e3
 
@@ -142,10 +142,15 @@ class TestCUR:
 
     def test_single_precision_and_units(self):
         matrix = product((30, 20), 4)
-        single = cur(matrix.astype(np.float32), [0, 1, 2], [3, 4, 5])
+        single = cur(matrix.astype(np.float32), columns=[0, 1, 2], rows=[3, 4, 5])
         assert single.W.dtype == single.H.dtype == single.U.dtype == np.float32
-        plain, scaled = cur(matrix, [0, 1], [3, 4]), cur(np.ldexp(matrix, 900), [0, 1], [3, 4])
-        assert single.relative_error == pytest.approx(cur(matrix, [0, 1, 2], [3, 4, 5]).relative_error, rel=1e-3)
+        plain, scaled = (
+            cur(matrix, columns=[0, 1], rows=[3, 4]),
+            cur(np.ldexp(matrix, 900), columns=[0, 1], rows=[3, 4]),
+        )
+        assert single.relative_error == pytest.approx(
+            cur(matrix, columns=[0, 1, 2], rows=[3, 4, 5]).relative_error, rel=1e-3
+        )
         assert scaled.relative_error == pytest.approx(plain.relative_error, rel=1e-12)
         assert_allclose(np.ldexp(scaled.U, 900), plain.U, rtol=1e-10)
 
@@ -154,7 +159,7 @@ class TestCUR:
         with pytest.raises(ValueError, match="rank must be given if columns or rows are left out"):
             cur(matrix, columns=[0])
         with pytest.raises(
-            ValueError, match=r"rank must be in \[1, 5\] to draw from a matrix of shape \(5, 6\); got 6"
+            ValueError, match=r"rank must be in \[1, 5\] to choose from a matrix of shape \(5, 6\); got 6"
         ):
             cur(matrix, rank=6)
         with pytest.raises(ValueError, match=r"columns must be in \[0, 5\]"):
@@ -165,42 +170,45 @@ class TestSkeleton:
     @pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
     def test_exact_on_a_matrix_of_its_rank(self, container):
         matrix = product((30, 40), 4, density=1.0)
-        result = skeleton(container(matrix), [0, 5, 9, 20], [1, 2, 3, 25])
+        result = skeleton(container(matrix), columns=[0, 5, 9, 20], rows=[1, 2, 3, 25])
         assert result.relative_error < 1e-10
         assert_allclose(result.U, np.linalg.inv(matrix[np.ix_([1, 2, 3, 25], [0, 5, 9, 20])]), rtol=1e-6)
         assert_allclose(result.W @ result.H, matrix, atol=1e-10)
 
     def test_singular_and_rectangular_blocks(self):
         matrix = product((30, 40), 4, density=1.0)
-        more_columns = skeleton(matrix, [0, 5, 9, 20, 21, 22], [1, 2, 3, 25])
+        more_columns = skeleton(matrix, columns=[0, 5, 9, 20, 21, 22], rows=[1, 2, 3, 25])
         assert more_columns.U.shape == (6, 4)
         assert more_columns.relative_error < 1e-10
-        singular = skeleton(matrix, [0, 5, 9, 20, 21], [1, 2, 3, 25, 26])
+        singular = skeleton(matrix, columns=[0, 5, 9, 20, 21], rows=[1, 2, 3, 25, 26])
         assert singular.relative_error < 1e-10
-        zero = skeleton(np.eye(3), [0], [1])
+        zero = skeleton(np.eye(3), columns=[0], rows=[1])
         assert zero.relative_error == 1
         assert_array_equal(zero.U, [[0]])
 
     def test_interpolates_the_chosen_columns_and_rows(self):
         matrix = np.random.default_rng(0).random((20, 25))
-        result = skeleton(matrix, [3, 4, 11], [0, 7, 8])
+        result = skeleton(matrix, columns=[3, 4, 11], rows=[0, 7, 8])
         approximation = result.W @ result.H
         assert_allclose(approximation[:, [3, 4, 11]], matrix[:, [3, 4, 11]])
         assert_allclose(approximation[[0, 7, 8]], matrix[[0, 7, 8]])
         assert result.relative_error == pytest.approx(relative(matrix, approximation))
-        assert result.relative_error >= cur(matrix, [3, 4, 11], [0, 7, 8]).relative_error
+        assert result.relative_error >= cur(matrix, columns=[3, 4, 11], rows=[0, 7, 8]).relative_error
 
     def test_single_precision_and_units(self):
         matrix = product((30, 20), 3, density=1.0)
-        single = skeleton(matrix.astype(np.float32), [0, 1], [3, 4])
+        single = skeleton(matrix.astype(np.float32), columns=[0, 1], rows=[3, 4])
         assert single.W.dtype == single.H.dtype == single.U.dtype == np.float32
-        plain, scaled = skeleton(matrix, [0, 1], [3, 4]), skeleton(np.ldexp(matrix, -900), [0, 1], [3, 4])
+        plain, scaled = (
+            skeleton(matrix, columns=[0, 1], rows=[3, 4]),
+            skeleton(np.ldexp(matrix, -900), columns=[0, 1], rows=[3, 4]),
+        )
         assert scaled.relative_error == pytest.approx(plain.relative_error, rel=1e-12)
         assert_allclose(np.ldexp(scaled.U, -900), plain.U, rtol=1e-10)
 
     def test_errors_say_what_is_allowed(self):
         with pytest.raises(ValueError, match="columns and rows must have at least one index each; got 1 and 0"):
-            skeleton(np.eye(3), [0], [])
+            skeleton(np.eye(3), columns=[0], rows=[])
 
 
 def nuclear_norm(matrix):
@@ -304,7 +312,7 @@ class TestLatentLowRank:
     def test_warns_when_the_limit_is_reached(self):
         with pytest.warns(ConvergenceWarning, match="latent_low_rank stopped after 2 iterations"):
             result = latent_low_rank(product((6, 7), 3), weight=0.1, error="absolute", max_iterations=2)
-        assert result.stop_reason == "iteration limit"
+        assert result.stop_reason == "max_iterations reached"
 
     def test_errors_say_what_is_allowed(self):
         with pytest.raises(ValueError, match="error must be 'squared' or 'absolute'; got 'robust'"):

@@ -11,7 +11,7 @@ from sklearn.datasets import load_digits
 import gsnmf
 from gsnmf.datasets import planted
 from gsnmf.explanation.comparison import compare
-from gsnmf.explanation.explanation import Explanation
+from gsnmf.explanation.residuals import Explanation
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("agg")
@@ -136,7 +136,7 @@ class TestNotebook:
         fragment = result._repr_html_()
         assert f"column {result.columns[0]}<" in fragment
         assert fragment.count("<tr>") == 1 + result.selection.n_selected
-        assert "explain" in fragment
+        assert "quality" in fragment
         assert "<script" not in fragment
 
     def test_long_and_empty_results(self):

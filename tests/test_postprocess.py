@@ -6,8 +6,8 @@ import gsnmf
 from gsnmf.convex import automatic_sizes, solve_convex
 from gsnmf.convex.postprocess import by_importance, completed, largest_diagonal, largest_of_both, settle_ties
 from gsnmf.datasets import fully_random, planted
-from gsnmf.matrices.protocol import wrap
-from gsnmf.results.records import ConvexSolution
+from gsnmf.matrices import wrap
+from gsnmf.results import ConvexSolution
 
 
 def solution_of(columns, X, rows, Y):
@@ -22,7 +22,7 @@ def solution_of(columns, X, rows, Y):
         residual_norm=1.0,
         n_iterations=1,
         converged=True,
-        stop_reason="gap reached",
+        stop_reason="tolerance reached",
     )
 
 
@@ -118,7 +118,7 @@ def test_automatic_sizes_of_planted_matrices(n_columns, n_rows, seed):
 
 def test_automatic_sizes_of_columns_alone():
     truth = planted((30, 40), 4, 0, noise_level=0.01, random_state=0)
-    assert automatic_sizes(solve_convex(truth.matrix, 4, with_rows=False)) == (4, 0)
+    assert automatic_sizes(solve_convex(truth.matrix, 4, axes=("columns",))) == (4, 0)
 
 
 def test_automatic_sizes_by_threshold(by_hand):

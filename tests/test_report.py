@@ -13,12 +13,12 @@ import scipy.sparse as sp
 import gsnmf
 from gsnmf.datasets import LabelledMatrix, planted
 from gsnmf.explanation.comparison import compare
-from gsnmf.explanation.explanation import Explanation
+from gsnmf.explanation.residuals import Explanation
 from gsnmf.reports.charts import histogram, rank_chart
 from gsnmf.reports.findings import gather, summary
 from gsnmf.reports.page import render_report, write_report
 from gsnmf.reports.pictures import MAX_SIDE, grey_picture, ink_picture
-from gsnmf.reports.words import counted, grouped, listed, percent, shown
+from gsnmf.support.words import counted, grouped, listed, percent, shown
 
 HOSTILE = (
     "<script>document.title='owned'</script>",

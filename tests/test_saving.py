@@ -9,7 +9,8 @@ import scipy.sparse as sp
 
 import gsnmf
 from gsnmf.datasets import planted
-from gsnmf.factorization.saving import load_provenance, whole_file, whole_files
+from gsnmf.factorization.saving import load_provenance
+from gsnmf.support.whole_files import whole_file, whole_files
 
 
 @pytest.fixture(params=[np.float64, np.float32])

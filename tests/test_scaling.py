@@ -38,7 +38,7 @@ def test_row_sums_are_n_and_column_sums_are_m(matrix):
     m, n = matrix.shape
     result = scale(matrix, tolerance=1e-12)
     assert result.converged
-    assert result.stop_reason == "sums are equal"
+    assert result.stop_reason == "tolerance reached"
     assert result.residual <= 1e-12
     assert_allclose(result.matrix.sum(axis=1), n, rtol=1e-11)
     assert_allclose(result.matrix.sum(axis=0), m, rtol=1e-11)
@@ -227,7 +227,7 @@ def test_nothing_overflows_for_any_magnitudes_and_zeros(matrix, kind):
         warnings.simplefilter("ignore", ConvergenceWarning)
         result = scale(kind(matrix), max_iterations=300)
     assert_finite(result)
-    assert result.converged == (result.stop_reason == "sums are equal")
+    assert result.converged == (result.stop_reason == "tolerance reached")
 
 
 def test_equilibration_that_would_leave_the_range_is_given_up(monkeypatch):

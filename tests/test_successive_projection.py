@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 import gsnmf
 from gsnmf.benchmarks import _peers as textbook
 from gsnmf.datasets import fully_random, gspa_failure_example, middle_points
-from gsnmf.matrices.protocol import wrap
+from gsnmf.matrices import wrap
 from gsnmf.selection.successive_projection import generalized_successive_projection, successive_projection
 
 
@@ -20,7 +20,7 @@ def ill_conditioned(shape, rank, seed):
 def in_order(selection):
     """The picks of a Selection in the order of choice."""
     columns, rows = iter(selection.columns.tolist()), iter(selection.rows.tolist())
-    return [(letter, next(columns if letter == "c" else rows)) for letter in selection.order]
+    return [(axis[0], next(columns if axis == "columns" else rows)) for axis in selection.order]
 
 
 def pivots(matrix, rank):

@@ -10,7 +10,7 @@ import gsnmf
 from gsnmf.datasets import fully_random, middle_points
 from gsnmf.kernels import nonnegative as kernels
 from gsnmf.kernels.nonnegative import coordinate_sweep
-from gsnmf.matrices.protocol import wrap
+from gsnmf.matrices import wrap
 from gsnmf.weights import cone_weights
 from gsnmf.weights.joint import JointProblem, solve_joint
 from gsnmf.weights.one_sided import remaining_weights
@@ -254,8 +254,8 @@ def test_kernel_equals_plain_numpy(monkeypatch):
         ({"rows": [0.5]}, "sequence of integers"),
         ({"tolerance": 0}, "tolerance must be a finite number above 0; got 0"),
         ({"max_iterations": 0}, "max_iterations must be an integer of at least 1; got 0"),
-        ({"start": (np.ones((1, 5)), np.ones((6, 3)))}, r"row weights of shape \(6, 1\); got shape \(6, 3\)"),
-        ({"start": (-np.ones((1, 5)), np.ones((6, 1)))}, "negative or infinite"),
+        ({"start": (np.ones((1, 5)), np.ones((6, 3)))}, r"row weights of start must have shape \(6, 1\); got \(6, 3\)"),
+        ({"start": (-np.ones((1, 5)), np.ones((6, 1)))}, "must be nonnegative; got -1.0"),
     ],
 )
 def test_errors_say_what_is_allowed(arguments, message):

@@ -6,30 +6,36 @@ from typing import TYPE_CHECKING, Any
 import sklearn  # noqa: F401, before Numba, whose many objects would cost Python's garbage collection a tenth of a second
 
 from gsnmf import convex, metrics
-from gsnmf.estimators.gsnmf import GSNMF
-from gsnmf.factorization.path import factorize, select
+from gsnmf.estimators import GSNMF
+from gsnmf.factorization.functions import factorize, select
 from gsnmf.factorization.registry import Method, methods
 from gsnmf.factorization.saving import load, save
 from gsnmf.matrices.scaling import Scaling, scale
-from gsnmf.results.records import Factorization, Selection, Weights
+from gsnmf.results import ConvexSolution, Factor, Factorization, Selection, Weights
 from gsnmf.search.ranks import RankPath, rank_path
+from gsnmf.support.reasons import StopReason
+from gsnmf.support.tables import Table
+from gsnmf.support.version import __version__
 from gsnmf.weights import fit_weights
 
 if TYPE_CHECKING:
     from gsnmf import datasets, nmf
     from gsnmf.estimators.selector import GSNMFSelector
 
-__version__ = "0.1.0"
-
 __all__ = [
     "GSNMF",
+    "ConvexSolution",
+    "Factor",
     "Factorization",
     "GSNMFSelector",
     "Method",
     "RankPath",
     "Scaling",
     "Selection",
+    "StopReason",
+    "Table",
     "Weights",
+    "__version__",
     "convex",
     "datasets",
     "factorize",
@@ -46,7 +52,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import when it is asked for what a first fit can do without."""
+    """Import, when it is asked for, what a first fit can do without."""
     if name in {"datasets", "nmf"}:
         return import_module(f"{__name__}.{name}")
     if name == "GSNMFSelector":

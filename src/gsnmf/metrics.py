@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
-from gsnmf.matrices.checks import check_matrix, is_dask
-from gsnmf.matrices.protocol import dense, wrap
+from gsnmf.matrices import wrap
+from gsnmf.matrices.protocol import dense
+from gsnmf.matrices.wrapping import check_block
 from gsnmf.support.arrays import Floats, Indices, Sparse
 
 Factor: TypeAlias = Floats | Sparse
@@ -80,27 +81,16 @@ def relative_error(matrix: Any, W: ArrayLike | Factor, H: ArrayLike | Factor) ->
     >>> relative_error([[3.0, 0.0], [0.0, 4.0]], [[1.0], [0.0]], [[3.0, 0.0]])
     0.8
     """
-    checked = check_matrix(matrix, lazy=True)
-    lazy = is_dask(checked) and is_dask(W)
-    left, right = cast("Factor", W) if lazy else _check_factor(W, "W"), _check_factor(H, "H")
-    expected = (checked.shape[0], right.shape[0]), (left.shape[1], checked.shape[1])
+    held = wrap(matrix)
+    right = dense(_check_factor(H, "H"))
+    left = check_block(W, (None, None), name="W") if not sp.issparse(W) else dense(_check_factor(W, "W"))
+    expected = (held.shape[0], right.shape[0]), (left.shape[1], held.shape[1])
     if (left.shape, right.shape) != expected:
         raise ValueError(
-            f"W and H must have shapes (m, r) and (r, n) for a matrix of shape {checked.shape}; "
+            f"W and H must have shapes (m, r) and (r, n) for a matrix of shape {held.shape}; "
             f"got {left.shape} and {right.shape}."
         )
-    held = wrap(checked)
-    right = dense(right)
-    if lazy:
-        from gsnmf.matrices.chunked.matrix import ChunkedMatrix, lazy_squared_residual
-
-        assert isinstance(held, ChunkedMatrix)
-        squared_error = lazy_squared_residual(held, left, right)
-        return _relative(squared_error, held.squared_norm)
-    left = dense(left)
-    shift = np.frexp(np.abs(left).max(axis=0, initial=0.0))[1]  # columns of W of size one: their squares are safe
-    squared_error = held.squared_residual(np.ldexp(left, -shift), np.ldexp(right, (shift - held.exponent)[:, None]))
-    return _relative(squared_error, held.squared_norm)
+    return _relative(held.squared_distance(left, right), held.squared_norm)
 
 
 def _relative(squared_error: float, squared_norm: float) -> float:

@@ -8,17 +8,16 @@ of its rows is that of the pixels.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gsnmf.datasets.readers.labelled import LabelledMatrix
 from gsnmf.explanation.comparison import Comparison, compare
-from gsnmf.explanation.explanation import Explanation
+from gsnmf.explanation.residuals import Explanation
 from gsnmf.matrices.checks import check_count, check_indices
-from gsnmf.matrices.protocol import dense_columns
-from gsnmf.results.records import Factorization
-from gsnmf.support.arrays import Floats, Indices
+from gsnmf.results import Factorization
+from gsnmf.support.arrays import Axis, Floats, Indices
 from gsnmf.support.optional import import_optional
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ def plot_factor(
     result: Factorization,
     number: int,
     *,
-    members: Literal["columns", "rows"] = "columns",
+    members: Axis = "columns",
     names: Sequence[str] | None = None,
     n_strongest: int = 10,
     ax: Axes | None = None,
@@ -83,16 +82,16 @@ def plot_factor(
     )
     axes = _axes(ax)
     axes.barh(np.arange(indices.size), strengths, color=_OURS)
-    axes.set_yticks(np.arange(indices.size), [_name(names, int(i), members[:-1]) for i in indices], parse_math=False)
+    axes.set_yticks(
+        np.arange(indices.size), [_name(names, int(i), members.removesuffix("s")) for i in indices], parse_math=False
+    )
     axes.invert_yaxis()
-    own = names if (factor.axis == "column") == by_columns else None
-    axes.set_title(f"{_name(own, factor.index, factor.axis)}: {factor.share:.1%}", parse_math=False)
+    own = names if (factor.axis == "columns") == by_columns else None
+    axes.set_title(f"{_name(own, factor.index, factor.axis.removesuffix('s'))}: {factor.share:.1%}", parse_math=False)
     return axes
 
 
-def plot_errors(
-    result: Factorization, *, axis: Literal["rows", "columns"] = "rows", bins: int = 30, ax: Axes | None = None
-) -> Axes:
+def plot_errors(result: Factorization, *, axis: Axis = "rows", bins: int = 30, ax: Axes | None = None) -> Axes:
     """How many rows, or columns, have a relative error of which size, as a histogram."""
     axes = _axes(ax)
     errors = Explanation(result).residuals(_check_axis(axis)).relative_errors
@@ -148,7 +147,7 @@ def plot_pixels(result: Factorization, image_shape: tuple[int, int], *, ax: Axes
     axes = _axes(ax)
     data = _images_of(result, image_shape)
     by_rows = data.pixels == "columns"
-    held = Explanation(result).products
+    held = result.source
     axes.imshow(data.image((held if by_rows else held.T).column_sums), cmap="gray")
     places = [data.pixel(int(p)) for p in (result.columns if by_rows else result.rows)]
     axes.plot([x for _, x in places], [y for y, _ in places], "s", color="tab:orange", markeredgecolor="white")
@@ -192,7 +191,7 @@ def _axes(ax: Axes | None) -> Axes:
     return axes
 
 
-def _check_axis(axis: Any) -> Literal["rows", "columns"]:
+def _check_axis(axis: Any) -> Axis:
     if axis == "rows":
         return "rows"
     if axis == "columns":
@@ -210,7 +209,8 @@ def _images_of(result: Factorization, image_shape: tuple[int, int]) -> LabelledM
 
 def _image_row(result: Factorization, data: LabelledMatrix, indices: Indices) -> Floats:
     """Images as rows of an array."""
-    return dense_columns(result.matrix, indices, across=data.pixels == "columns").T
+    images = result.source.T if data.pixels == "columns" else result.source
+    return images.raw_columns(indices).T
 
 
 def _draw_strip(axes: Axes, rows: list[Floats], data: LabelledMatrix) -> Axes:

@@ -29,8 +29,8 @@ from gsnmf.convex.model import ConvexModel
 from gsnmf.convex.selection import convex_selection
 from gsnmf.datasets import fully_random, planted
 from gsnmf.datasets.paper import paper_matrix
-from gsnmf.matrices.protocol import wrap
-from gsnmf.results.records import ConvexSolution
+from gsnmf.matrices import wrap_in_memory
+from gsnmf.results import ConvexSolution
 from gsnmf.selection.preselection import preselect
 from gsnmf.selection.successive_projection import generalized_successive_projection
 from gsnmf.support.arrays import Floats, RawMatrix
@@ -123,7 +123,7 @@ def _matrices(sizes: _Sizes) -> Iterator[tuple[str, tuple[Floats, int]]]:
     except FileNotFoundError:
         print("\nThe paper's data are not at hand: neither documents nor faces.")
         return
-    size, held = sizes.documents, wrap(documents.matrix)
+    size, held = sizes.documents, wrap_in_memory(documents.matrix)
     reduced = preselect(held, size, size).reduced(held)
     yield f"reviews, reduced to {size} x {size}", (reduced, min(documents.rank, size))
     for name in sizes.faces:
@@ -173,7 +173,7 @@ def _gradient_times(matrix: Floats, rank: int, strength: float, max_seconds: flo
 
 
 def _gradient(matrix: Floats, rank: int, strength: float, iterations: int) -> ConvexSolution:
-    held = wrap(matrix)
+    held = wrap_in_memory(matrix)
     start = generalized_successive_projection(held, rank)
     weights = solve_weights(held, start.columns, start.rows)
     return fast_gradient(
@@ -198,7 +198,7 @@ def _path(name: str, given: tuple[Floats, int]) -> list[str]:
     """Selection from ten lambdas, as `gsnmf.select` does it, against one cold solution."""
     matrix, rank = given
     cold = [_timed(_solve, matrix, rank, strength, _GAPS[0])[0] for strength in (1.0, 0.1)]
-    ten, _ = _timed(convex_selection, wrap(matrix), rank)
+    ten, _ = _timed(convex_selection, wrap_in_memory(matrix), rank)
     one, small = cold
     cells = [name, seconds(one), seconds(small), seconds(ten), f"{ten / one:.2f}x", f"{ten / small:.2f}x"]
     return [*cells, "< 4x", _yes(ten < 4 * one)]

@@ -31,10 +31,10 @@ from gsnmf.benchmarks._measurement import (
     seconds,
     take_turns,
 )
-from gsnmf.factorization.path import select
-from gsnmf.factorization.registry import find_method
-from gsnmf.matrices.protocol import wrap
-from gsnmf.results.records import Selection, Weights
+from gsnmf.factorization.functions import select
+from gsnmf.factorization.path import Request, choose
+from gsnmf.matrices import wrap
+from gsnmf.results import Selection, Weights
 from gsnmf.support.arrays import Sparse
 from gsnmf.weights import solve_weights
 
@@ -168,8 +168,6 @@ def memory(sizes: _Sizes) -> None:
     """Peak memory of workers with a limit, on a dense matrix of eight times the limit made on the fly."""
     import dask.array as da
 
-    from gsnmf.matrices.chunked.matrix import ChunkedMatrix
-
     n, height = 1000, 2000
     m = 8 * sizes.memory_limit // (8 * n)
     # Not da.random, whose chunks are tasks of their own that Dask makes before they are needed
@@ -178,8 +176,8 @@ def memory(sizes: _Sizes) -> None:
     with _cluster(2, memory_limit=sizes.memory_limit) as client:
         before = sorted(client.run(os.getpid).values())
         start = time.perf_counter()
-        held = ChunkedMatrix(matrix)
-        find_method("gspa")(held, 3)
+        held = wrap(matrix)
+        choose(held, Request.of(3, method="gspa"))
         elapsed = time.perf_counter() - start
         peaks = client.run(resident_bytes, "VmHWM").values()
         restarted = sorted(client.run(os.getpid).values()) != before
@@ -188,8 +186,8 @@ def memory(sizes: _Sizes) -> None:
         f"{m * n:.1e}",
         "3",
         seconds(elapsed),
-        f"{held.n_passes:.3g}",
-        seconds(elapsed / held.n_passes),
+        f"{_n_passes(held):.3g}",
+        seconds(elapsed / _n_passes(held)),
         "",
         megabytes(max(peaks)),
     ]
@@ -338,22 +336,25 @@ def _drawn(shape: tuple[int, int], row_entries: int, seed: int) -> Sparse:
     return chunk
 
 
+def _n_passes(matrix: Any) -> float:
+    """How often the data behind a matrix in chunks were read."""
+    return float(matrix.passes.n_passes)
+
+
 def _measured(store: _Store, method: str, rank: int) -> _Found:
     """Select, and for columns alone also the weights, through Dask; the time to read all chunks once."""
-    from gsnmf.matrices.chunked.matrix import ChunkedMatrix
-
     array = store.array()
     touched = array.map_blocks(_touched, chunks=((1,) * len(store.chunks), (1,)), dtype=float, meta=np.empty((0, 0)))
     first, second = take_turns(touched.compute, touched.compute, repeats=1, warm_up=False)
     reading = min(first.best, second.best)  # the first also imports
     start = time.perf_counter()
-    held = ChunkedMatrix(array)
-    selection, notes = find_method(method)(held, rank), ""
+    held = wrap(array)
+    selection, notes = choose(held, Request.of(rank, method=method)).selection, ""
     if method != "gspa":
         notes = f"with weights, error {solve_weights(held, selection.columns, selection.rows).relative_error:.1%}"
     elapsed = time.perf_counter() - start
     return _Found(
-        store.entries, rank, elapsed, held.n_passes, reading, resident_bytes("VmHWM"), _picks(selection), notes
+        store.entries, rank, elapsed, _n_passes(held), reading, resident_bytes("VmHWM"), _picks(selection), notes
     )
 
 
@@ -367,12 +368,11 @@ def _measured_in_memory(store: _Store, method: str, rank: int) -> _Found:
 
 def _measured_weights(store: _Store, columns: list[int], rows: list[int]) -> _Found:
     """Weights of columns and rows together, through Dask."""
-    from gsnmf.matrices.chunked.matrix import ChunkedMatrix
-
-    held = ChunkedMatrix(store.array())
-    before, start = held.n_passes, time.perf_counter()
+    held = wrap(store.array())
+    before = _n_passes(held) if held.squared_norm else 0.0  # without the first pass, which finds the norm
+    start = time.perf_counter()
     weights = solve_weights(held, np.array(columns), np.array(rows))
-    return _found_weights(store, weights, start, held.n_passes - before)
+    return _found_weights(store, weights, start, _n_passes(held) - before)
 
 
 def _measured_weights_in_memory(store: _Store, columns: list[int], rows: list[int]) -> _Found:

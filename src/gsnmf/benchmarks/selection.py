@@ -27,9 +27,9 @@ from gsnmf.benchmarks._measurement import (
     take_turns,
 )
 from gsnmf.datasets import fully_random, planted
-from gsnmf.factorization.path import select
+from gsnmf.factorization.functions import select
 from gsnmf.matrices.checks import check_matrix
-from gsnmf.results.records import Selection
+from gsnmf.results import Selection
 from gsnmf.support.arrays import Floats, RawMatrix
 from gsnmf.weights import fit_weights
 

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from gsnmf import __version__
 from gsnmf.commands import bench, demo, factorize, methods, reproduce
+from gsnmf.support.version import __version__
 
 INTERRUPTED = 130
 

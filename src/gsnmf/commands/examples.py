@@ -15,10 +15,10 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from gsnmf.datasets.readers.labelled import LabelledMatrix
-from gsnmf.factorization.path import factorize
+from gsnmf.factorization.functions import factorize
 from gsnmf.matrices.checks import check_matrix
 from gsnmf.reports.findings import Bar, Findings, gather
-from gsnmf.results.records import Factorization
+from gsnmf.results import Factorization
 from gsnmf.support.arrays import Indices
 
 DOCUMENT_RANK = 10

@@ -19,19 +19,20 @@ from rich.console import Console
 from rich.markup import escape
 from sklearn.exceptions import ConvergenceWarning
 
-from gsnmf import __version__
 from gsnmf.commands.progress import stages
 from gsnmf.commands.tables import print_factors, print_qualities
 from gsnmf.datasets.readers import FORMATS, STREAMED_FORMATS, LabelledMatrix, read_matrix
 from gsnmf.datasets.readers.files import STANDARD_INPUT
 from gsnmf.datasets.weighting import normalize_rows, tf_idf
 from gsnmf.explanation.comparison import compare
-from gsnmf.factorization.path import factorize as factorize_matrix
+from gsnmf.factorization.functions import factorize as factorize_matrix
 from gsnmf.factorization.registry import methods
-from gsnmf.factorization.saving import whole_files, write
+from gsnmf.factorization.saving import write
 from gsnmf.reports.findings import Findings, gather, summary
 from gsnmf.reports.page import render_report
-from gsnmf.results.records import Factorization
+from gsnmf.results import Factorization
+from gsnmf.support.version import __version__
+from gsnmf.support.whole_files import whole_files
 from gsnmf.weights import DEFAULT_TOLERANCE
 
 NOT_CONVERGED = 3
@@ -230,7 +231,7 @@ def _factorize(
 ) -> tuple[Factorization, list[str]]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
-        result = factorize_matrix(data.matrix, rank, method=method, effort=effort, scale=scale, tolerance=tolerance)
+        result = factorize_matrix(data.held, rank, method=method, effort=effort, scale=scale, tolerance=tolerance)
     return result, [str(w.message) for w in caught if issubclass(w.category, ConvergenceWarning)]
 
 

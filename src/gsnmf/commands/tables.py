@@ -7,7 +7,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from gsnmf.reports.findings import Findings
-from gsnmf.reports.words import percent
+from gsnmf.support.words import percent
 
 
 def print_factors(console: Console, findings: Findings, most: int = 40) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -14,6 +14,7 @@ from gsnmf.convex.exact_program import Chosen, Core, Equations, Fit, Program, Ra
 from gsnmf.convex.uniqueness import Equilibrated, equilibrate, extreme_columns, largest_zero_block
 from gsnmf.matrices.checks import check_count, check_matrix, check_positive, check_rank_pair
 from gsnmf.support.arrays import Doubles, Flags, Floats, Indices
+from gsnmf.support.reasons import StopReason
 
 MAX_VARIABLES = 20_000
 """Largest n^2 + m^2 that `solve_exact` accepts."""
@@ -41,7 +42,8 @@ class ExactSolution:
         Whether ``columns`` and ``rows`` are a decomposition as asked for.
     proved : bool
         Whether the question is settled: what was found is smallest, or nothing was and nothing is there.
-    stop_reason : {"solved", "infeasible", "time limit"}
+    stop_reason : StopReason
+        ``"solved"``, ``"infeasible"`` or ``"time_limit reached"``.
         ``"infeasible"``: no decomposition has the size asked for.
     """
 
@@ -53,7 +55,7 @@ class ExactSolution:
     lower_bound: int
     found: bool
     proved: bool
-    stop_reason: Literal["solved", "infeasible", "time limit"]
+    stop_reason: StopReason
 
     @property
     def n_selected(self) -> int:
@@ -349,8 +351,14 @@ def _solution(dense: Doubles, scaled: Equilibrated, core: Core, outcome: _Outcom
         lower_bound=outcome.lower_bound,
         found=fit is not None,
         proved=outcome.settled,
-        stop_reason=("solved" if fit is not None else "infeasible") if outcome.settled else "time limit",
+        stop_reason=_stop_reason(fit is not None, outcome.settled),
     )
+
+
+def _stop_reason(found: bool, settled: bool) -> StopReason:
+    if not settled:
+        return StopReason.TIME_LIMIT_REACHED
+    return StopReason.SOLVED if found else StopReason.INFEASIBLE
 
 
 def _restored(

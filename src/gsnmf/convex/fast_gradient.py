@@ -29,8 +29,9 @@ import numpy as np
 
 from gsnmf.convex.model import ConvexModel
 from gsnmf.convex.projection import project
-from gsnmf.results.records import ConvexSolution
-from gsnmf.support.arrays import Floats, Indices
+from gsnmf.results import ConvexSolution
+from gsnmf.support.arrays import COLUMNS_AND_ROWS, Axes, Floats, Indices
+from gsnmf.support.reasons import StopReason
 
 _FIRST_MOMENTUM = 0.05
 _FLAT = 10
@@ -39,10 +40,10 @@ _COPIES = 5
 """Arrays of the size of X and Y that are alive at once."""
 
 
-def memory_needed(shape: tuple[int, int], with_rows: bool = True) -> int:
+def memory_needed(shape: tuple[int, int], axes: Axes = COLUMNS_AND_ROWS) -> int:
     """Bytes that the method takes for a matrix of this shape."""
     m, n = shape
-    return 8 * _COPIES * (n * n + (m * m if with_rows else 0))
+    return 8 * _COPIES * (n * n + (m * m if "rows" in axes else 0))
 
 
 def fast_gradient(
@@ -65,16 +66,16 @@ def fast_gradient(
     m, n = matrix.shape
     M = matrix.columns(np.arange(n)).astype(np.float64, copy=False)
     sums = matrix.column_sums, matrix.T.column_sums
-    curvature = (2.0 if model.with_rows else 1.0) * float(np.linalg.norm(M, 2)) ** 2
+    curvature = (2.0 if "rows" in model.axes else 1.0) * float(np.linalg.norm(M, 2)) ** 2
     step = 1.0 / curvature if curvature > 0.0 else 0.0
     X_now: Floats = np.zeros((n, n))
-    Y_now: Floats = np.zeros((m, m) if model.with_rows else (0, 0))
+    Y_now: Floats = np.zeros((m, m) if "rows" in model.axes else (0, 0))
     X_now[columns] = X
-    if model.with_rows:
+    if "rows" in model.axes:
         Y_now[:, rows] = Y
     X_old, Y_old, momentum = X_now, Y_now, _FIRST_MOMENTUM
     objectives: list[float] = []
-    first_change, iteration, stop_reason = math.nan, 0, "max_iterations reached"
+    first_change, iteration, stop_reason = math.nan, 0, StopReason.MAX_ITERATIONS_REACHED
     while iteration < max_iterations:
         iteration += 1
         residual = _residual(M, X_now, Y_now)
@@ -83,7 +84,7 @@ def fast_gradient(
         X_new[np.diag_indices(n)] -= step * model.strength
         project(X_new, sums[0], out=X_new)
         Y_new = Y_now
-        if model.with_rows:
+        if "rows" in model.axes:
             Y_new = (Y_now + step * (residual @ M.T)).T
             Y_new[np.diag_indices(m)] -= step * model.strength
             Y_new = project(Y_new, sums[1]).T
@@ -96,7 +97,7 @@ def fast_gradient(
         if iteration == 1:
             first_change = change
         elif change <= tolerance * first_change or _flat(objectives, tolerance, as_printed):
-            stop_reason = "iterates settled"
+            stop_reason = StopReason.TOLERANCE_REACHED
             break
     return _solution(model, M, X_old, Y_old, iteration, stop_reason)
 
@@ -120,7 +121,7 @@ def _flat(objectives: list[float], tolerance: float, as_printed: bool) -> bool:
 
 
 def _solution(
-    model: ConvexModel, M: Floats, X: Floats, Y: Floats, n_iterations: int, stop_reason: str
+    model: ConvexModel, M: Floats, X: Floats, Y: Floats, n_iterations: int, stop_reason: StopReason
 ) -> ConvexSolution:
     columns, rows = np.flatnonzero(X.any(axis=1)), np.flatnonzero(Y.any(axis=0))
     W = np.hstack([M[:, columns], Y[:, rows]]) if Y.size else M[:, columns]
@@ -137,6 +138,6 @@ def _solution(
         lower_bound=model.dual_bound(residual, model.scores(residual)),
         residual_norm=math.sqrt(residual.squared_norm),
         n_iterations=n_iterations,
-        converged=stop_reason == "iterates settled",
+        converged=stop_reason == StopReason.TOLERANCE_REACHED,
         stop_reason=stop_reason,
     )

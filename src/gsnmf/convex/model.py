@@ -21,8 +21,9 @@ from scipy import linalg
 
 from gsnmf.convex.penalties import TRACE, Penalty
 from gsnmf.convex.projection import scaled_weights
-from gsnmf.matrices.protocol import BLOCK_BYTES, Matrix, Residual
-from gsnmf.support.arrays import Flags, Floats, Indices
+from gsnmf.matrices import InMemoryMatrix
+from gsnmf.matrices.protocol import BLOCK_BYTES, Residual
+from gsnmf.support.arrays import COLUMNS_AND_ROWS, Axes, Flags, Floats, Indices
 
 _ROUNDING = 16.0 * float(np.finfo(np.float64).eps)
 """Part of ||M||^2 by which products of a residual, which are differences of products of M, can be wrong."""
@@ -33,12 +34,12 @@ _DEPENDENT = 1e-12
 
 @dataclass(frozen=True)
 class ConvexModel:
-    """The problem: a matrix, lambda, a penalty, and whether rows may be chosen too."""
+    """The problem: a matrix, lambda, a penalty, and the axes that may be chosen from."""
 
-    matrix: Matrix
+    matrix: InMemoryMatrix
     strength: float
     penalty: Penalty = TRACE
-    with_rows: bool = True
+    axes: Axes = COLUMNS_AND_ROWS
 
     def scores(
         self, residual: Residual, memory: int = BLOCK_BYTES, pools: tuple[Indices, Indices] | None = None
@@ -49,7 +50,7 @@ class ConvexModel:
         """
         columns, rows = pools if pools is not None else (None, None)
         by_column = self._side_scores(residual, memory, columns)
-        by_row = self._side_scores(residual.T, memory, rows) if self.with_rows else np.empty(0)
+        by_row = self._side_scores(residual.T, memory, rows) if "rows" in self.axes else np.empty(0)
         return by_column, by_row
 
     def _side_scores(self, residual: Residual, memory: int, pool: Indices | None) -> Floats:
@@ -72,7 +73,7 @@ class Side:
     Columns A = M_K D^-1 at unit length go with D X instead of X. The rows of the matrix are the side of its transpose.
     """
 
-    def __init__(self, matrix: Matrix) -> None:
+    def __init__(self, matrix: InMemoryMatrix) -> None:
         m, n = matrix.shape
         self.matrix = matrix
         self.weights = scaled_weights(matrix.column_sums, np.dtype(np.float64))

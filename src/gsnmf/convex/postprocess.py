@@ -14,11 +14,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from gsnmf.matrices.projection import ResidualSide
-from gsnmf.matrices.protocol import Matrix, wrap
-from gsnmf.results.records import ConvexSolution, Selection
+from gsnmf.matrices import InMemoryMatrix
+from gsnmf.matrices.holding import hold
+from gsnmf.matrices.projection import ResidualProjection
+from gsnmf.results import ConvexSolution, Selection
 from gsnmf.selection.successive_projection import successive_projection
-from gsnmf.support.arrays import Floats, Indices
+from gsnmf.support.arrays import COLUMNS_AND_ROWS, Axis, Floats, Indices, axes_of
+from gsnmf.support.reasons import selection_reason
 from gsnmf.weights import solve_weights
 
 _TIE = 0.1
@@ -31,9 +33,7 @@ def largest_diagonal(solution: ConvexSolution, n_columns: int, n_rows: int, meth
     """The columns with the ``n_columns`` largest X_ii and the rows with the ``n_rows`` largest Y_ll."""
     columns = _largest(solution.columns, solution.column_diagonal, n_columns)
     rows = _largest(solution.rows, solution.row_diagonal, n_rows)
-    order = "c" * columns.size + "r" * rows.size
-    enough = len(order) == n_columns + n_rows
-    return Selection(columns, rows, order, method, "rank reached" if enough else "residual is zero")
+    return Selection.of_indices(columns, rows, method, n_columns + n_rows)
 
 
 def largest_of_both(solution: ConvexSolution, rank: int, method: str) -> Selection:
@@ -44,7 +44,7 @@ def largest_of_both(solution: ConvexSolution, rank: int, method: str) -> Selecti
     return largest_diagonal(solution, n_columns, chosen.size - n_columns, method)
 
 
-def settle_ties(selection: Selection, solution: ConvexSolution, matrix: Matrix) -> Selection:
+def settle_ties(selection: Selection, solution: ConvexSolution, matrix: InMemoryMatrix) -> Selection:
     """Exchange columns, and rows, whose diagonal entries are nearly equal, as long as that lowers the true error."""
     chosen = [selection.columns, selection.rows]
     diagonals = (solution.columns, solution.column_diagonal), (solution.rows, solution.row_diagonal)
@@ -75,34 +75,28 @@ def _ties(chosen: Indices, indices: Indices, diagonal: Floats) -> list[tuple[int
     return [(int(indices[i]), int(indices[o])) for i, o in close]
 
 
-def by_importance(solution: ConvexSolution, matrix: Matrix, rank: int, method: str) -> Selection:
+def by_importance(solution: ConvexSolution, matrix: InMemoryMatrix, rank: int, method: str) -> Selection:
     """``rank`` columns and rows in order of importance, dividing the rank between them."""
-    queues = {
-        "c": list(solution.columns[_importance(solution.X.T, rank)]),
-        "r": list(solution.rows[_importance(solution.Y, rank)]),
+    queues: dict[Axis, list[int]] = {
+        "columns": solution.columns[_importance(solution.X.T, rank)].tolist(),
+        "rows": solution.rows[_importance(solution.Y, rank)].tolist(),
     }
-    columns_side, rows_side = ResidualSide(matrix, rank), ResidualSide(matrix.T, rank)
-    sides = {"c": (columns_side, rows_side), "r": (rows_side, columns_side)}
-    chosen: dict[str, list[int]] = {"c": [], "r": []}
-    order = ""
-    while len(order) < rank:
-        gains = {letter: _next_gain(queues[letter], *sides[letter]) for letter in "cr"}
-        letter = "c" if gains["c"] >= gains["r"] else "r"
-        if gains[letter] <= 0.0:
+    projection = matrix.projection(rank, COLUMNS_AND_ROWS)
+    picks: list[tuple[Axis, int]] = []
+    while len(picks) < rank:
+        gains = {axis: _next_gain(queue, projection, axis) for axis, queue in queues.items()}
+        axis: Axis = "columns" if gains["columns"] >= gains["rows"] else "rows"
+        if gains[axis] <= 0.0:
             break
-        index = int(queues[letter].pop(0))
-        side, other = sides[letter]
-        side.choose(index, other)
-        chosen[letter].append(index)
-        order += letter
-    columns, rows = (np.array(chosen[letter], dtype=np.intp) for letter in "cr")
-    return Selection(columns, rows, order, method, "rank reached" if len(order) == rank else "residual is zero")
+        picks.append((axis, queues[axis].pop(0)))
+        projection.choose(*picks[-1])
+    return Selection.of(picks, method, rank)
 
 
-def _next_gain(queue: list[int], side: ResidualSide, other: ResidualSide) -> float:
+def _next_gain(queue: list[int], projection: ResidualProjection, axis: Axis) -> float:
     """Gain of the first in the queue, after dropping those that what is chosen explains already."""
     while queue:
-        gain = side.gain(queue[0], other)
+        gain = projection.gain(axis, queue[0])
         if gain > 0.0:
             return gain
         queue.pop(0)
@@ -113,13 +107,13 @@ def completed(selection: Selection, n_columns: int, n_rows: int, columns: Indice
     """Add the first of ``columns`` and ``rows`` that are missing until there are so many of each."""
     more_columns = columns[~np.isin(columns, selection.columns)][: max(0, n_columns - selection.columns.size)]
     more_rows = rows[~np.isin(rows, selection.rows)][: max(0, n_rows - selection.rows.size)]
-    order = selection.order + "c" * more_columns.size + "r" * more_rows.size
+    order = selection.order + axes_of(more_columns.size, more_rows.size)
     return replace(
         selection,
         columns=np.concatenate([selection.columns, more_columns]),
         rows=np.concatenate([selection.rows, more_rows]),
         order=order,
-        stop_reason="rank reached" if len(order) == n_columns + n_rows else "residual is zero",
+        stop_reason=selection_reason(len(order), n_columns + n_rows),
     )
 
 
@@ -148,4 +142,4 @@ def _importance(vectors: Floats, rank: int) -> Indices:
     """The first columns of ``vectors`` in the order of SPA: more than can be chosen, for some are explained already."""
     if vectors.shape[1] == 0:
         return np.empty(0, dtype=np.intp)
-    return successive_projection(wrap(vectors), min(vectors.shape[1], 2 * rank + 10), axis="columns").columns
+    return successive_projection(hold(vectors), min(vectors.shape[1], 2 * rank + 10), axis="columns").columns

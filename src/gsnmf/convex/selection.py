@@ -15,15 +15,16 @@ from collections.abc import Callable
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from gsnmf.convex.exact import solve_exact
 from gsnmf.convex.fast_gradient import fast_gradient, memory_needed
 from gsnmf.convex.model import ConvexModel
 from gsnmf.convex.penalties import TRACE, Penalty
 from gsnmf.convex.postprocess import by_importance, completed, largest_diagonal, largest_of_both, settle_ties
 from gsnmf.convex.solve import SELECTION_GAP, Start, is_trivial, started_solver
 from gsnmf.convex.working_set import DEFAULT_MEMORY, WorkingSetSolver
-from gsnmf.matrices.protocol import Matrix
-from gsnmf.results.records import ConvexSolution, Selection
-from gsnmf.support.arrays import Indices
+from gsnmf.matrices import InMemoryMatrix
+from gsnmf.results import ConvexSolution, Selection
+from gsnmf.support.arrays import COLUMNS_AND_ROWS, Axes, Indices
 from gsnmf.weights import solve_weights
 
 PATH = tuple(float(value) for value in np.logspace(1, -3, 10))
@@ -41,36 +42,38 @@ _PATIENCE = 2
 
 
 def convex_selection(
-    matrix: Matrix,
+    matrix: InMemoryMatrix,
     rank: int | tuple[int, int],
     *,
     penalty: Penalty = TRACE,
-    with_rows: bool = True,
+    axes: Axes = COLUMNS_AND_ROWS,
     method: str = "convex",
     tolerance: float = SELECTION_GAP,
     memory: int = DEFAULT_MEMORY,
+    start: Selection | None = None,
     warn: bool = True,
 ) -> Selection:
     """Columns and rows by the convex model.
 
     With a pair (n_columns, n_rows): those of the largest diagonal entries for lambda~ = 0.5, ties settled by the true
     error. With one number: in order of importance or by the largest of both diagonals (`gsnmf.convex.postprocess`), the
-    best by the true error along a descending path of lambda~. If the gap is not reached, a warning says so.
+    best by the true error along a descending path of lambda~. If the gap is not reached, a warning says so. ``start``
+    is the selection of GSPA (SPA for one axis) of the same rank, if that is known already.
     """
     size = rank if isinstance(rank, int) else sum(rank)
-    start = Start.of(matrix, size, with_rows)
-    solver = started_solver(matrix, start, with_rows, memory, 2000)
+    first = Start.of(matrix, size, axes, start)
+    solver = started_solver(matrix, first, axes, memory, 2000)
 
     def model(relative: float) -> ConvexModel:
-        return ConvexModel(matrix, start.strength(relative, size), penalty, with_rows)
+        return ConvexModel(matrix, first.strength(relative, size), penalty, axes)
 
     solution: ConvexSolution | None
     if isinstance(rank, int):
-        selection, solution = _best_along_path(solver, model, rank, start, method, tolerance)
+        selection, solution = _best_along_path(solver, model, rank, first, method, tolerance)
     else:
         solution = solver.solve(model(_GIVEN_SIZES), tolerance)
         chosen = settle_ties(largest_diagonal(solution, *rank, method), solution, matrix)
-        selection = _completed(chosen, rank, matrix, start)
+        selection = _completed(chosen, rank, matrix, first)
     if warn and solution is not None and not solution.converged:
         warnings.warn(
             f"The convex model stopped at a relative gap of {solution.gap:.1e}, above {tolerance:.1e} "
@@ -83,10 +86,10 @@ def convex_selection(
 
 
 def fast_gradient_selection(
-    matrix: Matrix,
+    matrix: InMemoryMatrix,
     rank: int | tuple[int, int],
     *,
-    with_rows: bool = True,
+    axes: Axes = COLUMNS_AND_ROWS,
     method: str = "gs-fgm",
     as_printed: bool = False,
 ) -> Selection:
@@ -96,7 +99,7 @@ def fast_gradient_selection(
     experiments), ties settled by the true error unless ``as_printed``. With one number: ten lambda~, the printed
     stopping rule with tolerance 1e-2, order of importance (its real data).
     """
-    needed = memory_needed(matrix.shape, with_rows)
+    needed = memory_needed(matrix.shape, axes)
     if needed > 2 * DEFAULT_MEMORY:
         raise ValueError(
             f"method={method!r} holds all of X and Y, about {needed / 2**30:.0f} GiB for a matrix of shape "
@@ -104,10 +107,10 @@ def fast_gradient_selection(
         )
     given = not isinstance(rank, int)
     size = sum(rank) if not isinstance(rank, int) else rank
-    start = Start.of(matrix, size, with_rows)
+    start = Start.of(matrix, size, axes)
 
     def solve(relative: float) -> ConvexSolution:
-        model = ConvexModel(matrix, start.strength(relative, size), TRACE, with_rows)
+        model = ConvexModel(matrix, start.strength(relative, size), TRACE, axes)
         tolerance = 1e-4 if given else 1e-2
         return fast_gradient(
             model, start.columns, start.rows, start.X, start.Y, tolerance=tolerance, as_printed=not given
@@ -126,16 +129,26 @@ def fast_gradient_selection(
     return search.result
 
 
+def exact_selection(matrix: InMemoryMatrix, rank: int | tuple[int, int]) -> Selection:
+    """The columns and rows of the smallest exact decomposition of at most this rank, or of exactly this pair."""
+    whole = matrix.columns(np.arange(matrix.shape[1]))
+    solution = solve_exact(whole, max_rank=rank) if isinstance(rank, int) else solve_exact(whole, pair=rank)
+    if not solution.found:
+        raise ValueError(
+            f"the matrix has no exact decomposition of rank {rank}: at least {solution.lower_bound} columns and rows "
+            "are needed; use method='convex' or 'auto' for an approximate one."
+        )
+    size = rank if isinstance(rank, int) else sum(rank)
+    return Selection.of_indices(solution.columns, solution.rows, "exact", size)
+
+
 class _Search:
     """The best selection so far by the true error."""
 
-    def __init__(self, matrix: Matrix, rank: int | tuple[int, int], start: Start, method: str) -> None:
+    def __init__(self, matrix: InMemoryMatrix, rank: int | tuple[int, int], start: Start, method: str) -> None:
         self.matrix, self.rank, self.start = matrix, rank, start
-        order = "c" * start.columns.size + "r" * start.rows.size
-        enough = len(order) == (rank if isinstance(rank, int) else sum(rank))
-        self._best = Selection(
-            start.columns, start.rows, order, method, "rank reached" if enough else "residual is zero"
-        )
+        size = rank if isinstance(rank, int) else sum(rank)
+        self._best = Selection.of_indices(start.columns, start.rows, method, size)
         self._error = math.inf
         self.settled = start.relative_error <= _EXACT_FIT and (
             isinstance(rank, int) or rank == (start.columns.size, start.rows.size)
@@ -192,7 +205,7 @@ def _best_along_path(
     return search.result, certified
 
 
-def _completed(selection: Selection, rank: int | tuple[int, int], matrix: Matrix, start: Start) -> Selection:
+def _completed(selection: Selection, rank: int | tuple[int, int], matrix: InMemoryMatrix, start: Start) -> Selection:
     """The selection, filled up if the solution has fewer columns and rows than asked for."""
     if not isinstance(rank, int):
         by_norm = [np.argsort(-side.squared_column_norms, kind="stable") for side in (matrix, matrix.T)]

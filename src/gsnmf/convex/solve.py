@@ -22,11 +22,11 @@ from sklearn.exceptions import ConvergenceWarning
 from gsnmf.convex.model import ConvexModel
 from gsnmf.convex.penalties import PENALTIES
 from gsnmf.convex.working_set import DEFAULT_MEMORY, WorkingSetSolver
-from gsnmf.matrices.checks import check_count, check_matrix, check_positive, check_rank
-from gsnmf.matrices.protocol import Matrix, wrap
-from gsnmf.results.records import ConvexSolution, Selection
+from gsnmf.matrices import InMemoryMatrix, Matrix, wrap_in_memory
+from gsnmf.matrices.checks import check_count, check_positive, check_rank
+from gsnmf.results import ConvexSolution, Selection
 from gsnmf.selection.successive_projection import generalized_successive_projection, successive_projection
-from gsnmf.support.arrays import Floats, Indices
+from gsnmf.support.arrays import COLUMNS_ALONE, COLUMNS_AND_ROWS, Axes, Floats, Indices
 from gsnmf.weights import solve_weights
 
 SELECTION_GAP = 1e-2
@@ -46,10 +46,10 @@ class Start:
     squared_norm: float
 
     @classmethod
-    def of(cls, matrix: Matrix, rank: int, with_rows: bool) -> Start:
-        """GSPA, or SPA on columns where rows may not be chosen, and the weights that belong to it."""
-        choose = generalized_successive_projection if with_rows else _columns_only
-        selection = choose(matrix, rank)
+    def of(cls, matrix: InMemoryMatrix, rank: int, axes: Axes, known: Selection | None = None) -> Start:
+        """GSPA, or SPA where only one axis may be chosen from, and its weights; ``known`` if it was run already."""
+        choose = generalized_successive_projection if "rows" in axes else _columns_only
+        selection = choose(matrix, rank) if known is None else known
         weights = solve_weights(matrix, selection.columns, selection.rows)
         return cls(
             columns=selection.columns,
@@ -70,7 +70,7 @@ class Start:
         return relative * self.squared_error / (2 * rank)
 
 
-def _columns_only(matrix: Matrix, rank: int) -> Selection:
+def _columns_only(matrix: InMemoryMatrix, rank: int) -> Selection:
     return successive_projection(matrix, rank, axis="columns")
 
 
@@ -81,7 +81,7 @@ def solve_convex(
     relative_strength: float = 1.0,
     noise: float | None = None,
     penalty: str = "trace",
-    with_rows: bool = True,
+    axes: Axes = COLUMNS_AND_ROWS,
     tolerance: float = SELECTION_GAP,
     max_iterations: int = 5000,
     memory: int = DEFAULT_MEMORY,
@@ -103,12 +103,12 @@ def solve_convex(
         paper). lambda is then found by bisection.
     penalty : {"trace", "group-2", "group-inf"}
         See `gsnmf.convex.penalties`.
-    with_rows : bool
-        Whether rows may be chosen too. Without, it is the model of separable NMF.
+    axes : ("columns", "rows") or ("columns",)
+        What may be chosen. Columns alone are the model of separable NMF.
     tolerance : float
         Relative duality gap to reach.
     max_iterations : int
-        Limit on gradient steps.
+        Limit on the steps of the solver.
     memory : int
         Bytes that the working set may take.
 
@@ -125,19 +125,21 @@ def solve_convex(
     >>> 0 <= solution.gap <= 0.01
     True
     """
-    checked = wrap(check_matrix(matrix))
+    checked = wrap_in_memory(matrix)
     size = check_rank(rank, checked.shape)
+    if axes not in (COLUMNS_AND_ROWS, COLUMNS_ALONE):
+        raise ValueError(f"axes must be {COLUMNS_AND_ROWS} or {COLUMNS_ALONE}; got {axes!r}.")
     if penalty not in PENALTIES:
         raise ValueError(f"penalty must be one of {', '.join(PENALTIES)}; got {penalty!r}.")
     gap = check_positive(tolerance, "tolerance")
     relative = check_positive(relative_strength, "relative_strength")
-    start = Start.of(checked, size, with_rows)
+    start = Start.of(checked, size, axes)
     solver = started_solver(
-        checked, start, with_rows, check_count(memory, "memory"), check_count(max_iterations, "max_iterations")
+        checked, start, axes, check_count(memory, "memory"), check_count(max_iterations, "max_iterations")
     )
 
     def solve(strength: float) -> ConvexSolution:
-        return solver.solve(ConvexModel(checked, strength, PENALTIES[penalty], with_rows), gap)
+        return solver.solve(ConvexModel(checked, strength, PENALTIES[penalty], axes), gap)
 
     if noise is None:
         solution = solve(start.strength(relative, size))
@@ -147,9 +149,11 @@ def solve_convex(
     return _in_unit(solution, checked.exponent)
 
 
-def started_solver(matrix: Matrix, start: Start, with_rows: bool, memory: int, max_steps: int) -> WorkingSetSolver:
+def started_solver(
+    matrix: InMemoryMatrix, start: Start, axes: Axes, memory: int, max_iterations: int
+) -> WorkingSetSolver:
     """A solver that begins with the columns, rows and weights of a start."""
-    solver = WorkingSetSolver(matrix, with_rows=with_rows, memory=memory, max_steps=max_steps)
+    solver = WorkingSetSolver(matrix, axes=axes, memory=memory, max_iterations=max_iterations)
     solver.start(start.columns, start.rows, start.X, np.ascontiguousarray(start.Y.T))
     return solver
 

@@ -39,9 +39,11 @@ import numpy as np
 
 from gsnmf.convex.model import ConvexModel, Side
 from gsnmf.kernels.threads import single_threaded_blas
-from gsnmf.matrices.protocol import Matrix, Residual
-from gsnmf.results.records import ConvexSolution
-from gsnmf.support.arrays import Floats, Indices
+from gsnmf.matrices import InMemoryMatrix
+from gsnmf.matrices.protocol import Residual
+from gsnmf.results import ConvexSolution
+from gsnmf.support.arrays import COLUMNS_AND_ROWS, Axes, Floats, Indices
+from gsnmf.support.reasons import StopReason
 
 _log = logging.getLogger(__name__)
 
@@ -67,14 +69,19 @@ class WorkingSetSolver:
     """Solves the model for one lambda after another, each from the solution before, sharing all products."""
 
     def __init__(
-        self, matrix: Matrix, *, with_rows: bool = True, memory: int = DEFAULT_MEMORY, max_steps: int = 5000
+        self,
+        matrix: InMemoryMatrix,
+        *,
+        axes: Axes = COLUMNS_AND_ROWS,
+        memory: int = DEFAULT_MEMORY,
+        max_iterations: int = 5000,
     ) -> None:
         self.columns = Side(matrix)
         self.rows = Side(matrix.T)
-        self.with_rows = with_rows
+        self.axes = axes
         self.matrix = matrix
         self.memory = memory
-        self.max_steps = max_steps
+        self.max_iterations = max_iterations
         self.stiffness = _STIFFNESS
         self._strength = 0.0
         m, n = matrix.shape
@@ -83,7 +90,7 @@ class WorkingSetSolver:
     def start(self, columns: Indices, rows: Indices, X: Floats | None = None, Y: Floats | None = None) -> None:
         """Begin with these columns and rows, and with these weights of theirs (Y transposed)."""
         self.columns.extend(columns, X)
-        if self.with_rows:
+        if "rows" in self.axes:
             self.rows.extend(rows, Y)
 
     def copy(self) -> WorkingSetSolver:
@@ -106,7 +113,7 @@ class WorkingSetSolver:
             free = self._residual(self.columns.free, self.rows.free)
             fitted = self._residual(self.columns.X, self.rows.X)
             objective = 0.5 * fitted.squared_norm + model.strength * self._penalty_value(model)
-            if pools is not None and n_steps < self.max_steps:
+            if pools is not None and n_steps < self.max_iterations:
                 scores = model.scores(free, self._score_memory(), pools)
                 gap = _relative_gap(objective, model.dual_bound(free, scores))  # if there were nothing else
                 if gap > tolerance and self._exchange(model, scores, free) >= _FEWEST_ADDED:
@@ -119,7 +126,7 @@ class WorkingSetSolver:
             if reason:
                 return self._solution(model, objective, lower, fitted, n_steps, reason)
             if self._exchange(model, scores, free) == 0 and sum(self._sizes()) >= self.max_size:
-                return self._solution(model, objective, lower, fitted, n_steps, "working set exceeds the memory")
+                return self._solution(model, objective, lower, fitted, n_steps, StopReason.MEMORY_EXCEEDED)
             pools = self._pools(scores)
 
     def _pools(self, scores: tuple[Floats, Floats]) -> tuple[Indices, Indices]:
@@ -139,7 +146,7 @@ class WorkingSetSolver:
             side.dual *= factor
 
     def _sides(self) -> list[Side]:
-        return [self.columns, self.rows] if self.with_rows else [self.columns]
+        return [self.columns, self.rows] if "rows" in self.axes else [self.columns]
 
     def _sizes(self) -> tuple[int, int]:
         return self.columns.indices.size, self.rows.indices.size
@@ -147,12 +154,12 @@ class WorkingSetSolver:
     def _score_memory(self) -> int:
         return max(1 << 24, min(1 << 28, self.memory // 4))
 
-    def _stop_reason(self, gap: float, tolerance: float, n_steps: int) -> str:
+    def _stop_reason(self, gap: float, tolerance: float, n_steps: int) -> StopReason | None:
         if gap <= tolerance:
-            return "gap reached"
-        if n_steps >= self.max_steps:
-            return "max_steps reached"
-        return ""
+            return StopReason.TOLERANCE_REACHED
+        if n_steps >= self.max_iterations:
+            return StopReason.MAX_ITERATIONS_REACHED
+        return None
 
     def _residual(self, X: Floats, Y: Floats) -> Residual:
         W = np.hstack([self.columns.vectors.T, Y.T])
@@ -265,7 +272,7 @@ class WorkingSetSolver:
         side.dual += ahead
 
     def _solution(
-        self, model: ConvexModel, objective: float, lower: float, residual: Residual, n_steps: int, reason: str
+        self, model: ConvexModel, objective: float, lower: float, residual: Residual, n_steps: int, reason: StopReason
     ) -> ConvexSolution:
         used = [side.X.any(axis=1) for side in (self.columns, self.rows)]
         return ConvexSolution(
@@ -278,7 +285,7 @@ class WorkingSetSolver:
             lower_bound=lower,
             residual_norm=float(np.sqrt(residual.squared_norm)),
             n_iterations=n_steps,
-            converged=reason == "gap reached",
+            converged=reason == StopReason.TOLERANCE_REACHED,
             stop_reason=reason,
         )
 

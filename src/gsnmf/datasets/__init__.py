@@ -7,7 +7,7 @@ from gsnmf.datasets.closed_forms import (
     two_one_separable,
 )
 from gsnmf.datasets.ground_truth import Planted
-from gsnmf.datasets.paper import load
+from gsnmf.datasets.paper import PaperMatrix, load
 from gsnmf.datasets.planted_matrices import planted
 from gsnmf.datasets.readers import FileError, LabelledMatrix, read_matrix
 from gsnmf.datasets.synthetic import fully_random, middle_points
@@ -15,6 +15,7 @@ from gsnmf.datasets.synthetic import fully_random, middle_points
 __all__ = [
     "FileError",
     "LabelledMatrix",
+    "PaperMatrix",
     "Planted",
     "fully_random",
     "gspa_failure_example",

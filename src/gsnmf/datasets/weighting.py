@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import scipy.sparse as sp
+
 from gsnmf.datasets.readers.labelled import LabelledMatrix
-from gsnmf.matrices.checks import check_matrix
 
 
 def tf_idf(data: LabelledMatrix) -> LabelledMatrix:
@@ -25,7 +26,7 @@ def tf_idf(data: LabelledMatrix) -> LabelledMatrix:
 
     kinds = (data.row_kind, data.column_kind)
     row_kind, column_kind = ("document", "word") if kinds == ("row", "column") else kinds
-    matrix = check_matrix(TfidfTransformer().fit_transform(data.matrix))
+    matrix = sp.csr_array(TfidfTransformer().fit_transform(data.matrix))
     return replace(data, matrix=matrix, row_kind=row_kind, column_kind=column_kind)
 
 
@@ -41,4 +42,4 @@ def normalize_rows(data: LabelledMatrix) -> LabelledMatrix:
     """
     from sklearn.preprocessing import normalize
 
-    return replace(data, matrix=check_matrix(normalize(data.matrix, norm="l1")))
+    return replace(data, matrix=normalize(data.matrix, norm="l1"))

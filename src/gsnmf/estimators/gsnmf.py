@@ -1,34 +1,38 @@
-"""`GSNMF`, the factorization as a scikit-learn estimator: samples in rows, features in columns."""
+"""`GSNMF`, the factorization as a scikit-learn estimator."""
 
 from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
-from functools import partial
-from typing import Any, Self, cast
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_array, check_is_fitted, check_non_negative, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from gsnmf.explanation.topics import describe_factors, strongest_rows
-from gsnmf.factorization.path import factorize
-from gsnmf.factorization.registry import find_method
+from gsnmf.estimators.coefficients import COEFFICIENTS, Coefficients, coefficients, component_sums, strongest_component
+from gsnmf.estimators.input import checked_samples
+from gsnmf.estimators.naming import component_names, index_names, names_out, sample_names
+from gsnmf.estimators.target import smallest_factorization
+from gsnmf.factorization.path import Request, solve
+from gsnmf.factorization.registry import Ranks, find_method
 from gsnmf.kernels.compilation import announced_compilation, logger
-from gsnmf.matrices.checks import check_count, check_matrix, check_positive, is_dask
-from gsnmf.matrices.protocol import dense_columns, wrap
+from gsnmf.matrices import Matrix
+from gsnmf.matrices.checks import check_count, check_positive
+from gsnmf.matrices.wrapping import check_block
 from gsnmf.metrics import quality
-from gsnmf.results.records import Factorization
+from gsnmf.results import Factorization
+from gsnmf.results.factors import described_factors
 from gsnmf.search.automatic import Effort
-from gsnmf.search.ranks import rank_path
-from gsnmf.support.arrays import Floats, Indices, RawMatrix
+from gsnmf.support.arrays import Floats, Indices
 from gsnmf.support.tables import Table
-from gsnmf.weights import DEFAULT_MAX_ITERATIONS, DEFAULT_TOLERANCE, remaining_weights
+from gsnmf.weights import DEFAULT_MAX_ITERATIONS, DEFAULT_TOLERANCE, warn_unless_converged
 
-_LARGEST_SEARCHED = 200
-"""Where the search for a number of components ends: every step costs more than the one before."""
+_REMEMBERED = 100
+"""Training samples, the strongest of each component, that a model remembers when the training data are gone."""
 
 
 class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -45,25 +49,25 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     n_components : int, pair (n_features, n_samples), or None
-        How many anchor features and pure samples to choose in all, or how many of each. None: as many as it takes to
-        reach ``target_error``.
+        How many anchor features and pure samples to choose in all, or how many of each. A matrix has no more to give
+        than its larger dimension: a larger number gives all there is. None: as many as it takes to reach
+        ``target_error``.
     target_error : float
-        For ``n_components=None``: the relative error to reach. The search starts from the number of components that
-        `gsnmf.rank_path` takes and fits until it has a number that reaches the error and one less that does not. It
-        does not go beyond 200 components: text, for instance, is rarely explained so well.
+        For ``n_components=None``: the relative error to reach, with as few components as possible and at most 200. An
+        error says so at once if truncated SVD proves it out of reach, as it often is for text.
     method : str
         How to choose: see `gsnmf.methods`.
     effort : {"fast", "balanced", "best"}
         What ``method="auto"`` may spend: about a second, ten seconds, or minutes.
     scale : bool
         Choose on the matrix scaled to equal row sums and equal column sums (`gsnmf.scale`).
+    coefficients : {"refit", "model"}
+        What `transform` gives. ``"refit"``: the best nonnegative coefficients for ``components_``. ``"model"``: those
+        of the model above, in which the coefficient of an anchor feature is the sample's own value there.
     tol : float
         On the relative violation of the optimality conditions of the weights (`gsnmf.weights`).
     max_iter : int
         Limit on the iterations of the weights.
-    random_state : int, RandomState instance or None
-        Has no effect: every method is deterministic. It is there so that GSNMF can take the place of
-        `sklearn.decomposition.NMF`.
     verbose : int
         Above 0, progress is written to standard output; in any case it goes to the logger ``"gsnmf"``.
 
@@ -75,36 +79,37 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         H.
     n_components_ : int
         r1 + r2. Fewer than asked for if they already explain everything.
-    feature_weights_ : array, shape (r1, n_features)
+    column_weights_ : array, shape (r1, n_features)
         P1.
-    sample_weights_ : array, shape (n_samples, r2)
+    row_weights_ : array, shape (n_samples, r2)
         P2.
+    labels_ : int array, shape (n_samples,)
+        The strongest component of each training sample, as `predict` gives it.
     reconstruction_err_ : float
-        ||X - W H||_F.
+        ||X - W H||_F with the W of the model above.
     quality_ : float
-        One minus the relative error, 1 - ||X - W H||_F / ||X||_F.
+        One minus the relative error, 1 - ||X - W H||_F / ||X||_F, with the same W.
     n_iter_ : int
         Iterations spent on the weights.
     n_features_in_ : int
     feature_names_in_ : array of str
         If the training data has names of features.
+    sample_names_in_ : tuple of str, or None
+        If the training data is a DataFrame with an index of names.
     result_ : Factorization
-        What `gsnmf.factorize` returned, with the training data in it.
+        What `gsnmf.factorize` would return, with the training data in it. It is not pickled.
 
     Notes
     -----
-    `transform` reads the anchor values of a sample off the sample and finds its other coefficients by nonnegative least
-    squares with the learned components, exactly. `fit_transform` ends with that same step, so that
-    ``fit_transform(X)`` equals ``fit(X).transform(X)``. The row weights of ``result_``, which were found together with
-    P1, solve it up to ``tol``. They agree with ``sample_weights_`` to about that accuracy if the pure samples are
-    linearly independent; their error, which is the one reported, is in any case no smaller than that of
-    ``fit_transform(X)``.
+    ``fit_transform(X)`` equals ``fit(X).transform(X)``. Both kinds of coefficients are exact, one small nonnegative
+    least-squares problem per sample. Refitted ones never have a larger error than those of the model, and leave no
+    sample without coefficients unless it shares no feature with any component.
 
     A sparse X stays sparse: the time goes with its nonzeros. What is dense are the coefficients and the components.
     float32 stays float32.
 
-    A Dask array is read chunk by chunk; its coefficients, from `transform` and in ``sample_weights_``, are Dask arrays
-    with the same chunks of samples, computed when they are asked for.
+    A Dask array is read chunk by chunk; what has one entry per sample (`transform`, ``row_weights_``, ``labels_``) is a
+    Dask array with the same chunks of samples, computed when it is asked for.
 
     See Also
     --------
@@ -125,17 +130,19 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     100.0%
     """
 
+    _strongest_samples: list[tuple[Indices, Floats]] | None
+
     def __init__(
         self,
-        n_components: int | tuple[int, int] | None = None,
+        n_components: int | tuple[int, int] | None = 10,
         *,
         target_error: float = 0.1,
         method: str = "auto",
         effort: Effort = "balanced",
         scale: bool = False,
+        coefficients: Coefficients = "refit",
         tol: float = DEFAULT_TOLERANCE,
         max_iter: int = DEFAULT_MAX_ITERATIONS,
-        random_state: Any = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -143,9 +150,9 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.method = method
         self.effort = effort
         self.scale = scale
+        self.coefficients = coefficients
         self.tol = tol
         self.max_iter = max_iter
-        self.random_state = random_state
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -154,7 +161,7 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : array-like, DataFrame, sparse or Dask array, shape (n_samples, n_features)
-            Nonnegative.
+            Nonnegative. The columns of a DataFrame name the features, its index the samples.
         y : ignored
 
         Returns
@@ -164,29 +171,26 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.fit_transform(X)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None) -> Floats:
-        """Fit, and return the coefficients W of the training data; parameters as for `fit`.
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """Fit, and return the coefficients of the training data; parameters as for `fit`.
 
         Returns
         -------
         array, shape (n_samples, n_components_)
-            ``[X[:, feature_indices_], sample_weights_]``, the same as ``fit(X).transform(X)``.
+            The same as ``fit(X).transform(X)``.
         """
-        matrix = self._checked(X, reset=True)
+        samples = checked_samples(self, X, reset=True)
         with announced_compilation(self.verbose):
-            self.result_ = result = self._factorized(matrix)
-            self.feature_indices_, self.sample_indices_ = result.columns, result.rows
-            self.n_components_ = result.columns.size + result.rows.size
-            self.components_, self.feature_weights_ = result.H, result.column_weights
-            W = self._coefficients(matrix)
-        self.sample_weights_ = W[:, result.columns.size :].copy()
-        self.quality_ = result.quality
-        self.reconstruction_err_ = result.relative_error * _norm(matrix)
-        self.n_iter_ = max(1, result.n_iterations)
+            result = self._factorized(samples)
+            self._remember(result, index_names(X))
+            W = self._coefficients(samples)
+        self.labels_ = strongest_component(W, self.components_)
+        if samples.in_memory:
+            self._strongest_samples = samples.strongest_rows(W, _REMEMBERED)
         return W
 
-    def transform(self, X: Any) -> Floats:
-        """Coefficients of samples: their values at the anchor features, and the weights of the pure samples.
+    def transform(self, X: Any) -> Any:
+        """Coefficients of samples, as the parameter ``coefficients`` says.
 
         Parameters
         ----------
@@ -198,7 +202,26 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         array, shape (n_samples, n_components_)
         """
         check_is_fitted(self)
-        return self._coefficients(self._checked(X))
+        return self._coefficients(checked_samples(self, X))
+
+    def predict(self, X: Any) -> Any:
+        """The strongest component of each sample, the one with the largest part in its reconstruction.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame, sparse or Dask array, shape (n_samples, n_features)
+            Nonnegative.
+
+        Returns
+        -------
+        int array, shape (n_samples,)
+            -1 for a sample without coefficients.
+        """
+        return strongest_component(self.transform(X), self.components_)
+
+    def fit_predict(self, X: Any, y: Any = None) -> Any:
+        """Fit, and return ``labels_``."""
+        return self.fit(X).labels_
 
     def inverse_transform(self, X: ArrayLike) -> Floats:
         """Samples from their coefficients, X H.
@@ -213,12 +236,7 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         array, shape (n_samples, n_features), dense; lazy if X is
         """
         check_is_fitted(self)
-        lazy = is_dask(X)
-        W: Any = X if lazy else check_array(X, dtype=(np.float64, np.float32), ensure_min_features=0, input_name="X")
-        if W.shape[1] != self.n_components_:
-            raise ValueError(f"X must have {self.n_components_} columns, one a component; got {W.shape[1]}.")
-        product = W @ self.components_
-        return cast("Floats", product) if lazy else np.asarray(product)
+        return check_block(X, (None, self.n_components_), name="X") @ self.components_
 
     def score(self, X: Any, y: Any = None) -> float:
         """Quality with which the components explain samples: one minus the relative error, at most 1.
@@ -230,27 +248,26 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         y : ignored
         """
         check_is_fitted(self)
-        matrix = self._checked(X)
-        return quality(matrix, self._coefficients(matrix), self.components_)
+        samples = checked_samples(self, X)
+        return quality(samples, self._coefficients(samples), self.components_)
 
-    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[np.object_]:
-        """Names of the components: ``"anchor:"`` and a feature's name, or ``"sample:"`` and a sample's number.
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Names of the components: ``"anchor:"`` and a feature's name, or ``"sample:"`` and a sample's name or number.
 
         Parameters
         ----------
-        input_features : array-like of str, optional
+        input_features : array-like of str, or object with ``get_feature_names_out``, optional
             Names of the features, if the training data had none.
         """
-        features = self._feature_names(input_features)
-        names = [f"anchor:{features[j]}" for j in self.feature_indices_]
-        return np.array(names + [f"sample:{i}" for i in self.sample_indices_], dtype=object)
+        chosen = self._chosen(*self._names(input_features, None))
+        return np.array([f"{kind}:{name}" for kind, name in chosen], dtype=object)
 
     def topics(
         self,
         n_words: int = 10,
         *,
         n_samples: int = 3,
-        feature_names: ArrayLike | None = None,
+        feature_names: Any = None,
         sample_names: Sequence[object] | None = None,
     ) -> Table:
         """What each component stands for: its kind, its name, and where it is strongest.
@@ -259,32 +276,32 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ----------
         n_words, n_samples : int
             How many features and how many training samples to give, at most.
-        feature_names : array-like of str, optional
-            Names of the features, if the training data had none: those of a vectorizer, for instance.
+        feature_names : array-like of str, or object with ``get_feature_names_out``, optional
+            Names of the features, if the training data had none: a vectorizer, for instance.
         sample_names : sequence, optional
-            Names of the training samples; their numbers if left out.
+            Names of the training samples; by default those of the DataFrame's index, or their numbers.
 
         Returns
         -------
         Table
-            A row a component, shown as text or HTML; ``.to_frame()`` makes a DataFrame of it.
+            One row per component, shown as text or HTML; ``.to_frame()`` makes a DataFrame of it.
         """
         features, samples = self._names(feature_names, sample_names)
-        chosen = self._chosen(features, samples)
-        W, shown = self._training_coefficients(samples, check_count(n_samples, "n_samples"))
-        factors = describe_factors(
-            W, self.components_, chosen, features, shown, n_columns=check_count(n_words, "n_words"), n_rows=n_samples
+        n_words, n_samples = check_count(n_words, "n_words"), check_count(n_samples, "n_samples")
+        factors = described_factors(
+            self.selection_, self.components_, self._strongest(), np.zeros(self.n_components_), max(n_words, n_samples)
         )
-        rows = tuple((factor.kind, factor.name, factor.columns, factor.rows) for factor in factors)
+        rows = tuple(
+            (
+                *named,
+                tuple(str(features[j]) for j in factor.columns[:n_words]),
+                tuple(str(samples[i]) for i in factor.rows[:n_samples]),
+            )
+            for named, factor in zip(self._chosen(features, samples), factors, strict=True)
+        )
         return Table(("kind", "name", "features", "samples"), rows, f"quality {self.quality_:.1%}")
 
-    def explain(
-        self,
-        sample: Any,
-        *,
-        feature_names: ArrayLike | None = None,
-        sample_names: Sequence[object] | None = None,
-    ) -> Table:
+    def explain(self, sample: Any, *, feature_names: Any = None, sample_names: Sequence[object] | None = None) -> Table:
         """Which anchor features and pure samples make up one sample.
 
         Parameters
@@ -297,15 +314,14 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         Table
-            A row a component that takes part, the largest part first: its kind, its name, its coefficient ("weight")
-            and its part in the sum of the reconstructed sample ("share").
+            One row per component that takes part, the largest part first: its kind, its name, its coefficient
+            ("weight") and its part in the sum of the reconstructed sample ("share").
         """
-        features, samples = self._names(feature_names, sample_names)
+        chosen = self._chosen(*self._names(feature_names, sample_names))
         row = self._one_sample(sample)
-        weights = self._coefficients(row)[0].astype(np.float64)
-        parts = weights * self.components_.sum(axis=1, dtype=np.float64)
+        weights = np.asarray(self._coefficients(row))[0].astype(np.float64)
+        parts = weights * component_sums(self.components_)
         shares = parts / (parts.sum() or 1.0)
-        chosen = self._chosen(features, samples)
         rows = tuple(
             (*chosen[k], float(weights[k]), float(shares[k]))
             for k in np.argsort(-shares, kind="stable")
@@ -314,6 +330,34 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         explained = quality(row, weights[None, :], self.components_)
         return Table(("kind", "name", "weight", "share"), rows, f"quality {explained:.1%}")
 
+    def save(self, path: str | Path) -> None:
+        """Write the fitted model to a file, without the training data and without pickle; `load` reads it."""
+        from gsnmf.estimators.saving import save_model
+
+        check_is_fitted(self)
+        save_model(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a model that `save` wrote. It can do everything but show the training data."""
+        from gsnmf.estimators.saving import load_model
+
+        return load_model(cls, path)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The state without the training data, which ``result_`` holds."""
+        state: dict[str, Any] = dict(super().__getstate__())
+        if "components_" in state:
+            self._strongest()
+            state["_strongest_samples"] = self._strongest_samples
+        state.pop("result_", None)
+        return state
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "result_" and "components_" in self.__dict__:
+            raise AttributeError("result_ holds the training data, which are not saved with a model; fit it again.")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
@@ -321,28 +365,24 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    def _checked(self, X: Any, *, reset: bool = False) -> RawMatrix:
-        """Samples that scikit-learn takes (names, number of features) and that the library takes."""
-        if is_dask(X):
-            validate_data(self, X, reset=reset, skip_check_array=True)
-            return check_matrix(X, name="X", lazy=True)
-        checked = validate_data(
-            self, X, reset=reset, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32), order=None
-        )
-        check_non_negative(checked, f"{type(self).__name__}.{'fit' if reset else 'transform'}")
-        return check_matrix(checked, name="X")
-
-    def _factorized(self, matrix: RawMatrix) -> Factorization:
+    def _factorized(self, samples: Matrix) -> Factorization:
         check_positive(self.tol, "tol")
         check_count(self.max_iter, "max_iter")
+        if self.coefficients not in COEFFICIENTS:
+            raise ValueError(f"coefficients must be 'refit' or 'model'; got {self.coefficients!r}.")
+        method = find_method(self.method)
         if self.n_components is None:
-            return self._smallest(matrix)
-        rank = find_method(self.method).checked_rank(self.n_components, matrix.shape, name="n_components")
-        return self._of_rank(matrix, rank)
+            if method.ranks == Ranks.PAIR:
+                raise ValueError(f"method={self.method!r} needs n_components=(n_features, n_samples); got None.")
+            goal = check_positive(self.target_error, "target_error")
+            return smallest_factorization(samples, goal, lambda rank: self._of_rank(samples, rank))
+        wanted = self.n_components
+        if isinstance(wanted, numbers.Integral) and not isinstance(wanted, bool):
+            wanted = min(int(wanted), max(samples.shape))
+        return self._of_rank(samples, method.checked_rank(wanted, samples.shape, name="n_components"))
 
-    def _of_rank(self, matrix: RawMatrix, rank: int | tuple[int, int]) -> Factorization:
-        result = factorize(
-            matrix,
+    def _of_rank(self, samples: Matrix, rank: int | tuple[int, int]) -> Factorization:
+        request = Request.of(
             rank,
             method=self.method,
             effort=self.effort,
@@ -350,112 +390,59 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             tolerance=self.tol,
             max_iterations=self.max_iter,
         )
+        result = solve(samples, request)
+        warn_unless_converged(result.weights, self.tol)
         logger.info("%s features and %s samples: %.2f%%", result.columns.size, result.rows.size, 100 * result.quality)
         return result
 
-    def _smallest(self, matrix: RawMatrix) -> Factorization:
-        """As few components as reach the target error, to begin with those of nested choices, or more."""
-        if find_method(self.method).rank == "pair":
-            raise ValueError(f"method={self.method!r} needs n_components=(n_features, n_samples); got None.")
-        goal, limit = check_positive(self.target_error, "target_error"), min(_LARGEST_SEARCHED, max(matrix.shape))
-        errors = rank_path(matrix, limit, target_error=goal).errors
-        error, rank = float(errors[-1]), max(1, errors.size - 1)
-        while error <= goal:
-            result = self._of_rank(matrix, rank)
-            if result.relative_error <= goal:
-                return self._shortened(matrix, result, goal)
-            if rank == limit:
-                error = result.relative_error
-            rank += 1
-        raise ValueError(
-            f"{limit} components have a relative error of {error:.3g}, above target_error={goal}; raise it or set "
-            "n_components."
-        )
+    def _remember(self, result: Factorization, names: tuple[str, ...] | None) -> None:
+        """Set what is learned."""
+        self.result_ = result
+        self.selection_ = result.selection
+        self.feature_indices_, self.sample_indices_ = result.columns, result.rows
+        self.n_components_ = result.selection.n_selected
+        self.n_samples_fit_ = result.source.shape[0]
+        self.components_, self.column_weights_, self.row_weights_ = result.H, result.column_weights, result.row_weights
+        self.quality_ = result.quality
+        self.reconstruction_err_ = result.relative_error * result.source.norm
+        self.n_iter_ = max(1, result.n_iterations)
+        self.sample_names_in_ = names
+        self._strongest_samples = None
 
-    def _shortened(self, matrix: RawMatrix, result: Factorization, goal: float) -> Factorization:
-        """Fewer components, as few as still reach the goal, by bisection."""
-        too_few = 0
-        while result.selection.n_selected - too_few > 1:
-            rank = (too_few + result.selection.n_selected) // 2
-            trial = self._of_rank(matrix, rank)
-            if trial.relative_error <= goal:
-                result = trial
-            else:
-                too_few = rank
-        return result
+    def _coefficients(self, samples: Matrix) -> Any:
+        return coefficients(samples, self.components_, self.feature_indices_, self.coefficients)
 
-    def _coefficients(self, matrix: RawMatrix) -> Floats:
-        """W of samples, in their precision; lazy if they are."""
-        work = partial(coefficients, features=self.feature_indices_)
-        if is_dask(matrix):
-            from gsnmf.matrices.chunked.arrays import map_rows
+    def _strongest(self) -> list[tuple[Indices, Floats]]:
+        """Positions and values of the training samples in which each component is strongest."""
+        if self._strongest_samples is None:
+            source = self.result_.source
+            self._strongest_samples = source.strongest_rows(self._coefficients(source), _REMEMBERED)
+        return self._strongest_samples
 
-            return cast("Floats", map_rows(matrix, work, self.n_components_, shared=(self.components_,), name="X"))
-        return work(matrix, self.components_)
-
-    def _training_coefficients(self, names: Sequence[object], n_samples: int) -> tuple[Floats, Sequence[object]]:
-        """W of the training samples, and their names; of a Dask array only of those that are strongest somewhere."""
-        matrix = self.result_.matrix
-        if not is_dask(matrix):
-            return np.hstack([dense_columns(matrix, self.feature_indices_), self.sample_weights_]), names
-        from gsnmf.matrices.chunked.arrays import left_factor
-
-        found = strongest_rows(left_factor(matrix, self.feature_indices_, self.sample_weights_), n_samples + 1)
-        shown = np.unique(np.concatenate([positions for positions, _ in found]))
-        W = np.zeros((shown.size, self.n_components_), dtype=self.components_.dtype)
-        for k, (positions, values) in enumerate(found):
-            W[np.searchsorted(shown, positions), k] = values
-        return W, [names[i] for i in shown]
-
-    def _one_sample(self, sample: Any) -> RawMatrix:
+    def _one_sample(self, sample: Any) -> Matrix:
         """One row: a training sample by its number, or the sample given."""
         if isinstance(sample, numbers.Integral):
-            n_samples = self.result_.matrix.shape[0]
             number = int(sample)
-            if not 0 <= number < n_samples:
-                raise ValueError(f"sample must be in [0, {n_samples - 1}] or a sample itself; got {number}.")
-            if is_dask(self.result_.matrix):
-                return dense_columns(self.result_.matrix, np.array([number]), across=True).T
-            return self.result_.matrix[[number], :]
+            if not 0 <= number < self.n_samples_fit_:
+                raise ValueError(f"sample must be in [0, {self.n_samples_fit_ - 1}] or a sample itself; got {number}.")
+            sample = self.result_.source.T.raw_columns(np.array([number])).T
+            return checked_samples(self, sample, names=False)
         if sample is None or isinstance(sample, str):
             raise TypeError(f"sample must be the number of a training sample or a sample itself; got {sample!r}.")
         if hasattr(sample, "to_frame"):  # a row of a DataFrame
             sample = sample.to_frame().T
         elif np.ndim(sample) == 1:
             sample = np.reshape(sample, (1, -1))
-        row = self._checked(sample)
+        row = checked_samples(self, sample)
         if row.shape[0] != 1:
             raise ValueError(f"sample must be one sample; got {row.shape[0]}.")
         return row
 
-    def _feature_names(self, given: ArrayLike | None) -> NDArray[np.object_]:
-        """Names of all features, checked against what the estimator was fitted on as scikit-learn does it."""
+    def _names(self, features: Any, samples: Sequence[object] | None) -> tuple[NDArray[np.object_], Sequence[object]]:
+        """Names of all features, checked as scikit-learn does it, and of all training samples."""
         check_is_fitted(self)
-        return np.asarray(OneToOneFeatureMixin.get_feature_names_out(self, given), dtype=object)
+        known = OneToOneFeatureMixin.get_feature_names_out(self, names_out(features))
+        return np.asarray(known, dtype=object), sample_names(samples, self.sample_names_in_, self.n_samples_fit_)
 
-    def _names(
-        self, feature_names: ArrayLike | None, sample_names: Sequence[object] | None
-    ) -> tuple[list[str], Sequence[object]]:
-        features = [str(name) for name in self._feature_names(feature_names)]
-        n_samples = self.result_.matrix.shape[0]
-        samples = range(n_samples) if sample_names is None else list(sample_names)
-        if len(samples) != n_samples:
-            raise ValueError(f"sample_names must have {n_samples} entries; got {len(samples)}.")
-        return features, samples
-
-    def _chosen(self, features: list[str], samples: Sequence[object]) -> list[tuple[str, str]]:
-        """Kind and name of each component."""
-        anchors = [("anchor", features[j]) for j in self.feature_indices_]
-        return anchors + [("sample", str(samples[i])) for i in self.sample_indices_]
-
-
-def _norm(matrix: RawMatrix) -> float:
-    held = wrap(matrix)
-    return float(np.ldexp(np.sqrt(held.squared_norm), held.exponent))
-
-
-def coefficients(matrix: RawMatrix, components: Floats, features: Indices) -> Floats:
-    """W of samples that are in memory, for fitted components of which those of ``features`` come first."""
-    r1 = features.size
-    weights = remaining_weights(wrap(matrix), features, components[:r1], components[r1:])
-    return np.hstack([dense_columns(matrix, features), weights.astype(matrix.dtype, copy=False)])
+    def _chosen(self, features: NDArray[np.object_], samples: Sequence[object]) -> list[tuple[str, str]]:
+        return component_names(features, samples, self.feature_indices_, self.sample_indices_)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from gsnmf.factorization.path import select
-from gsnmf.factorization.registry import Method, find_method, methods
-from gsnmf.matrices.checks import check_count, check_matrix, is_dask
+from gsnmf.estimators.input import checked_samples
+from gsnmf.factorization.path import Request, choose
+from gsnmf.factorization.registry import Ranks, find_method, methods
+from gsnmf.matrices.checks import check_count
 from gsnmf.support.arrays import Flags
 
 
@@ -57,28 +58,24 @@ class GSNMFSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         """Choose features; X is nonnegative, dense, sparse or a Dask array, and y is ignored."""
         count = check_count(self.n_features_to_select, "n_features_to_select")
         method = find_method(self.method)
-        if not _chooses_columns(method):
-            allowed = ", ".join(repr(known.name) for known in methods() if _chooses_columns(known))
+        if not method.chooses_columns_alone:
+            allowed = ", ".join(repr(known.name) for known in methods() if known.chooses_columns_alone)
             raise ValueError(f"method must be one of {allowed}; got {self.method!r}.")
-        if is_dask(X):
-            validate_data(self, X, skip_check_array=True)
-        else:
-            X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32))
-            check_non_negative(X, f"{type(self).__name__}.fit")
-        count = min(count, X.shape[1])
-        rank = count if method.rank == "number" else (count, 0)
-        self.feature_indices_ = select(X, rank, method=self.method, scale=self.scale).columns
+        samples = checked_samples(self, X, reset=True)
+        count = min(count, samples.shape[1])
+        rank = count if method.ranks == Ranks.NUMBER else (count, 0)
+        request = Request.of(rank, method=self.method, scale=self.scale)
+        self.feature_indices_ = choose(samples, request).selection.columns
         return self
 
     def transform(self, X: Any) -> Any:
         """The chosen features of samples, in the order that they have there; of a Dask array as a dense Dask array."""
-        if not is_dask(X):
-            return super().transform(X)
         check_is_fitted(self)
-        validate_data(self, X, reset=False, skip_check_array=True)
-        from gsnmf.matrices.chunked.arrays import lazy_columns
-
-        return lazy_columns(cast("Any", check_matrix(X, name="X", lazy=True)), np.sort(self.feature_indices_))
+        samples = checked_samples(self, X)
+        if samples.in_memory:
+            return super().transform(X)
+        none = np.empty((samples.shape[0], 0), dtype=samples.dtype)
+        return samples.left_factor(np.sort(self.feature_indices_), none)
 
     def _get_support_mask(self) -> Flags:
         check_is_fitted(self)
@@ -91,7 +88,3 @@ class GSNMFSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.positive_only = True
         tags.input_tags.sparse = True
         return tags
-
-
-def _chooses_columns(method: Method) -> bool:
-    return method.rank != "number" or method.selects == "columns"

@@ -14,10 +14,10 @@ from sklearn.exceptions import ConvergenceWarning
 from gsnmf.convex.selection import fast_gradient_selection
 from gsnmf.datasets.published import COLUMNS
 from gsnmf.datasets.synthetic import fully_random
-from gsnmf.factorization.path import select
-from gsnmf.matrices.protocol import dense_columns, wrap
+from gsnmf.factorization.functions import select
+from gsnmf.matrices import wrap_in_memory
 from gsnmf.nmf import LowRankResult, hals, minimum_volume, truncated_svd
-from gsnmf.support.arrays import Floats, Indices, RawMatrix
+from gsnmf.support.arrays import COLUMNS_ALONE, Floats, Indices, RawMatrix
 from gsnmf.weights import fit_weights
 
 FACTORIZATIONS = ("nmf", "minimum-volume", "svd")
@@ -84,7 +84,7 @@ def choose(
     family, _, way = method.partition("-")
     number = rank if isinstance(rank, int) else sum(rank)
     if method == "gs-fgm":
-        printed = fast_gradient_selection(wrap(matrix), rank, as_printed=True)
+        printed = fast_gradient_selection(wrap_in_memory(matrix), rank, as_printed=True)
         return printed.columns, printed.rows
     if family in ("snpa", "xray", "fgnsr"):
         pair = rank if isinstance(rank, tuple) else (number, number)
@@ -99,7 +99,7 @@ def _separable(matrix: RawMatrix, family: str, count: int) -> Indices:
     if count == 0:
         return np.empty(0, dtype=np.intp)
     if family == "fgnsr":  # as GS-FGM on synthetic matrices: one lambda, the largest diagonal entries
-        return fast_gradient_selection(wrap(matrix), (count, 0), with_rows=False, as_printed=True).columns
+        return fast_gradient_selection(wrap_in_memory(matrix), (count, 0), axes=COLUMNS_ALONE, as_printed=True).columns
     return select(matrix, count, method=family).columns
 
 
@@ -121,14 +121,15 @@ def run_method(
 
 def fitted(matrix: RawMatrix, columns: Indices, rows: Indices, seconds: float) -> Outcome:
     """Weights of columns and rows that took ``seconds`` to choose."""
+    held = wrap_in_memory(matrix)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        weights = fit_weights(matrix, columns, rows)
+        weights = fit_weights(held, columns, rows)
     return Outcome(
         columns=columns,
         rows=rows,
-        W=np.hstack([dense_columns(matrix, columns), weights.row_weights]),
-        H=np.vstack([weights.column_weights, dense_columns(matrix, rows, across=True).T]),
+        W=held.left_factor(columns, weights.row_weights),
+        H=np.vstack([weights.column_weights, held.T.raw_columns(rows).T]),
         relative_error=weights.relative_error,
         converged=weights.converged,
         seconds=seconds,

@@ -7,7 +7,6 @@ import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from gsnmf import __version__
 from gsnmf.benchmarks._measurement import machine_facts
 from gsnmf.experiments import find_study, studies
 from gsnmf.experiments._figures import need_matplotlib
@@ -15,6 +14,7 @@ from gsnmf.experiments._page import environment_lines, page
 from gsnmf.experiments._runner import Report, run_trials
 from gsnmf.experiments._store import Store, add_environment, environments
 from gsnmf.experiments._study import Record, Results, Section, Settings, Study
+from gsnmf.support.version import __version__
 
 SEED = "follows from the experiment, the noise level and the number of the matrix"
 

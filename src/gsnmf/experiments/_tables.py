@@ -25,7 +25,7 @@ from gsnmf.experiments._study import (
     Table,
     Value,
 )
-from gsnmf.matrices.protocol import wrap
+from gsnmf.matrices import wrap_in_memory
 from gsnmf.selection.preselection import preselect
 from gsnmf.support.arrays import Indices, RawMatrix
 
@@ -150,7 +150,7 @@ def choose_among_candidates(
     begin = time.perf_counter()
     rows, columns, reduced = np.arange(m), np.arange(n), matrix
     if preselected:
-        held = wrap(matrix)
+        held = wrap_in_memory(matrix)
         candidates = preselect(held, _N_CANDIDATES, _N_CANDIDATES)
         rows, columns, reduced = candidates.rows, candidates.columns, candidates.reduced(held)
     preselection_seconds = time.perf_counter() - begin

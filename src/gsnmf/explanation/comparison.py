@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from gsnmf.matrices.checks import is_dask
+from gsnmf.matrices import InMemoryMatrix
 from gsnmf.nmf.hierarchical_least_squares import hals
 from gsnmf.nmf.low_rank import truncated_svd
-from gsnmf.results.records import Factorization
-from gsnmf.support.arrays import Doubles, RawMatrix
+from gsnmf.results import Factorization
+from gsnmf.support.arrays import Doubles
 
 DEFAULT_OPERATIONS = 4e10
 """About ten seconds on a laptop, for each of the two."""
@@ -64,16 +64,16 @@ def compare(result: Factorization, *, max_operations: float = DEFAULT_OPERATIONS
     array([0.   , 0.684])
     """
     rank = result.selection.n_selected
-    if is_dask(result.matrix):
+    if not isinstance(result.source, InMemoryMatrix):
         return Comparison(None, np.empty(0), None)
     if rank == 0:
         return Comparison(result.quality, np.array([result.quality]), result.quality)
-    path = _svd_path(result.matrix, rank, max_operations)
-    nmf_quality, note = _nmf_quality(result.matrix, rank, max_operations)
+    path = _svd_path(result.source, rank, max_operations)
+    nmf_quality, note = _nmf_quality(result.source, rank, max_operations)
     return Comparison(float(path[-1]) if path.size else None, path, nmf_quality, note)
 
 
-def _svd_path(matrix: RawMatrix, rank: int, max_operations: float) -> Doubles:
+def _svd_path(matrix: InMemoryMatrix, rank: int, max_operations: float) -> Doubles:
     smaller = min(matrix.shape)
     used = min(rank, smaller)
     if _svd_operations(matrix, used) > max_operations:
@@ -86,16 +86,16 @@ def _svd_path(matrix: RawMatrix, rank: int, max_operations: float) -> Doubles:
     return np.concatenate([1.0 - errors, np.full(rank - used, 1.0 - errors[-1])])
 
 
-def _svd_operations(matrix: RawMatrix, rank: int) -> float:
+def _svd_operations(matrix: InMemoryMatrix, rank: int) -> float:
     m, n = matrix.shape
     if min(m, n) <= _SMALL or rank > 0.3 * min(m, n):
         return float(_SVD_FACTOR * m * n * min(m, n))
-    return float(2 * matrix.size * max(2 * rank + 1, 20) * _LANCZOS_ROUNDS)
+    return float(2 * matrix.n_stored * max(2 * rank + 1, 20) * _LANCZOS_ROUNDS)
 
 
-def _nmf_quality(matrix: RawMatrix, rank: int, max_operations: float) -> tuple[float | None, str]:
+def _nmf_quality(matrix: InMemoryMatrix, rank: int, max_operations: float) -> tuple[float | None, str]:
     m, n = matrix.shape
-    per_iteration = 6.0 * matrix.size * rank + 4.0 * (m + n) * rank**2
+    per_iteration = 6.0 * matrix.n_stored * rank + 4.0 * (m + n) * rank**2
     n_iterations = min(_MAX_ITERATIONS, int(max_operations / per_iteration))
     if n_iterations < _FEWEST_ITERATIONS:
         return None, ""

@@ -1,24 +1,27 @@
-"""The methods that choose columns and rows, by the names that ``method=`` takes."""
+"""The methods that choose columns and rows, by the names that ``method=`` takes.
+
+A method is one function in one file of `gsnmf.selection`, `gsnmf.convex` or `gsnmf.search`, and one entry here. The
+documentation's table, the command line's help and the checks of ranks and matrices follow from the entry.
+"""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from gsnmf.convex.exact import solve_exact
-from gsnmf.convex.penalties import GROUP_2, GROUP_INF, TRACE, Penalty
-from gsnmf.convex.selection import convex_selection, fast_gradient_selection
+from gsnmf.convex.penalties import GROUP_2, GROUP_INF, TRACE
+from gsnmf.convex.selection import convex_selection, exact_selection, fast_gradient_selection
+from gsnmf.matrices import InMemoryMatrix, Matrix
 from gsnmf.matrices.checks import check_rank, check_rank_pair
-from gsnmf.matrices.protocol import Matrix
+from gsnmf.results import Choice, Selection
 from gsnmf.results.checkpoint import Checkpoint
-from gsnmf.results.records import Selection
-from gsnmf.search.automatic import automatic_selection
-from gsnmf.search.pursuit import pursuit
+from gsnmf.search.automatic import Effort, automatic_choice
+from gsnmf.search.pursuit import pursuit_choice
 from gsnmf.selection.successive_nonnegative import successive_nonnegative_projection
 from gsnmf.selection.successive_projection import (
     generalized_successive_projection,
@@ -26,6 +29,40 @@ from gsnmf.selection.successive_projection import (
     successive_projection_both,
 )
 from gsnmf.selection.xray import xray
+from gsnmf.support.arrays import COLUMNS_ALONE, COLUMNS_AND_ROWS, Axes, Axis
+
+Rank = int | tuple[int, int]
+"""How many columns and rows in all, or a pair (n_columns, n_rows)."""
+
+
+class Ranks(StrEnum):
+    """The ranks that a method takes."""
+
+    NUMBER = "number"
+    PAIR = "pair"
+    EITHER = "either"
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a method is asked for.
+
+    Attributes
+    ----------
+    rank : int, or pair (n_columns, n_rows)
+        As the method takes it.
+    effort : {"fast", "balanced", "best"}
+        What a search may spend.
+    checkpoint : Checkpoint or None
+        The file from which a method that is resumable goes on.
+    """
+
+    rank: Rank
+    effort: Effort = "balanced"
+    checkpoint: Checkpoint | None = None
+
+
+Chooser = Callable[[Matrix, Task], Choice]
 
 
 @dataclass(frozen=True)
@@ -38,191 +75,208 @@ class Method:
         What ``method=`` takes.
     title : str
         The method in words.
-    selects : str
-        What it chooses.
+    choose : callable
+        From a matrix and a `Task` to a `Choice`.
     guarantee : str
         What is known about its answer.
     cost : str
         Operations, for an m x n matrix and rank r.
     reference : str
         DOI of the publication.
-    rank : {"number", "pair", "either"}
+    axes : tuple of {"columns", "rows"}
+        What it chooses from.
+    ranks : Ranks
         Whether the rank is a number, a pair (n_columns, n_rows), or may be either.
     out_of_core : bool
         Whether it takes a Dask array.
     resumable : bool
         Whether it takes a checkpoint.
+    alias : str
+        A shorter name, if there is one.
+    remark : str
+        What to know about its choice beyond ``axes``, for people.
     """
 
     name: str
     title: str
-    selects: str
+    choose: Chooser
     guarantee: str
     cost: str
     reference: str
-    rank: Literal["number", "pair", "either"]
-    run: Callable[..., Selection]
+    axes: Axes = COLUMNS_AND_ROWS
+    ranks: Ranks = Ranks.NUMBER
     out_of_core: bool = False
     resumable: bool = False
+    alias: str = ""
+    remark: str = ""
 
-    def __call__(self, matrix: Matrix, rank: Any, checkpoint: str | os.PathLike[str] | None = None) -> Selection:
-        """Check the rank and choose, or go on choosing from a checkpoint."""
-        self.check_place(matrix.out_of_core)
-        checked = self.checked_rank(rank, matrix.shape)
-        if checkpoint is None:
-            return self.run(matrix, checked)
-        self.check_resumable()
-        assert isinstance(checked, int)
-        return self.run(matrix, checked, checkpoint=Checkpoint(checkpoint, matrix, self.name, checked))
+    @property
+    def selects(self) -> str:
+        """What it chooses, in words."""
+        return self.remark or (self.axes[0] if len(self.axes) == 1 else "columns and rows together")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Its name and, if there is one, its shorter name."""
+        return (self.name, self.alias) if self.alias else (self.name,)
+
+    @property
+    def chooses_columns_alone(self) -> bool:
+        """Whether it can be asked for columns and no rows."""
+        return self.axes == COLUMNS_ALONE or (self.axes == COLUMNS_AND_ROWS and self.ranks != Ranks.NUMBER)
 
     def check_resumable(self) -> None:
         """Say which methods take a checkpoint if this one does not."""
         if not self.resumable:
-            names = ", ".join(repr(method.name) for method in _METHODS if method.resumable)
-            raise ValueError(f"method must be one of {names} with a checkpoint; got {self.name!r}.")
+            raise ValueError(f"method must be one of {_listed('resumable')} with a checkpoint; got {self.name!r}.")
 
-    def check_place(self, out_of_core: bool) -> None:
+    def check_place(self, in_memory: bool) -> None:
         """Say which methods take a matrix that is not in memory if this one does not."""
-        if out_of_core and not self.out_of_core:
-            names = ", ".join(repr(method.name) for method in _METHODS if method.out_of_core)
+        if not in_memory and not self.out_of_core:
             raise ValueError(
-                f"method must be one of {names} for a Dask array; got {self.name!r}, which needs the matrix in "
-                "memory: pass matrix.compute() if it fits."
+                f"method must be one of {_listed('out_of_core')} for a Dask array; got {self.name!r}, which needs the "
+                "matrix in memory: pass matrix.compute() if it fits."
             )
 
-    def checked_rank(self, rank: Any, shape: tuple[int, int], *, name: str = "rank") -> int | tuple[int, int]:
+    def checked_rank(self, rank: Any, shape: tuple[int, int], *, name: str = "rank") -> Rank:
         """The rank as the method takes it, or an error that says what is allowed."""
-        as_pair = self.rank == "pair" or (self.rank == "either" and isinstance(rank, (tuple, list, np.ndarray)))
-        return check_rank_pair(rank, shape, name=name) if as_pair else check_rank(rank, shape, name=name)
+        is_pair = isinstance(rank, (tuple, list, np.ndarray))
+        if self.ranks == Ranks.PAIR or (self.ranks == Ranks.EITHER and is_pair):
+            return check_rank_pair(rank, shape, name=name)
+        return check_rank(rank, shape, name=name)
 
 
-def _separable(name: str, penalty: Penalty) -> Callable[[Matrix, int], Selection]:
-    return lambda matrix, rank: convex_selection(matrix, rank, penalty=penalty, with_rows=False, method=name)
+def _listed(field: str) -> str:
+    return ", ".join(repr(method.name) for method in METHODS if getattr(method, field))
 
 
-def _exact_selection(matrix: Matrix, rank: int | tuple[int, int]) -> Selection:
-    whole = matrix.columns(np.arange(matrix.shape[1]))
-    solution = solve_exact(whole, max_rank=rank) if isinstance(rank, int) else solve_exact(whole, pair=rank)
-    if not solution.found:
-        raise ValueError(
-            f"the matrix has no exact decomposition of rank {rank}: at least {solution.lower_bound} columns and rows "
-            "are needed; use method='convex' or 'auto' for an approximate one."
-        )
-    order = "c" * solution.columns.size + "r" * solution.rows.size
-    size = rank if isinstance(rank, int) else sum(rank)
-    return Selection(
-        solution.columns, solution.rows, order, "exact", "rank reached" if len(order) == size else "residual is zero"
-    )
+def _by_number(choose: Callable[[Matrix, int], Selection]) -> Chooser:
+    """A method that takes a number."""
+
+    def chosen(matrix: Matrix, task: Task) -> Choice:
+        assert isinstance(task.rank, int)
+        return Choice(choose(matrix, task.rank))
+
+    return chosen
 
 
-_AXES: tuple[tuple[Literal["columns", "rows"], str], ...] = (("columns", ""), ("rows", "-rows"))
+def _resumably(choose: Callable[..., Selection]) -> Chooser:
+    """A method that takes a number and a checkpoint."""
+    return lambda matrix, task: Choice(choose(matrix, task.rank, checkpoint=task.checkpoint))
+
+
+def _in_memory(choose: Callable[..., Selection]) -> Chooser:
+    """A method that takes a number, or a pair, and needs the matrix in memory."""
+
+    def chosen(matrix: Matrix, task: Task) -> Choice:
+        assert isinstance(matrix, InMemoryMatrix)  # as `check_place` has made sure
+        return Choice(choose(matrix, task.rank))
+
+    return chosen
+
+
+def _both_sides(matrix: Matrix, task: Task) -> Choice:
+    assert isinstance(task.rank, tuple)
+    return Choice(successive_projection_both(matrix, *task.rank))
+
+
+def _automatic(matrix: Matrix, task: Task) -> Choice:
+    return automatic_choice(matrix, task.rank, task.effort)
+
+
+def _pursuit(matrix: Matrix, task: Task) -> Choice:
+    assert isinstance(task.rank, int)
+    return pursuit_choice(matrix, task.rank)
+
 
 _MODEL = "10.1109/TPAMI.2019.2956046"
+_AXES: tuple[Axis, Axis] = ("columns", "rows")
 
-AUTO = Method(
-    name="auto",
-    title="several starts and exchanges",
-    selects="columns and rows together",
-    guarantee="the best of all starts by the true error; no single exchange improves it if time allowed",
-    cost="as the effort allows: about 1 s, 10 s or minutes",
-    reference=_MODEL,
-    rank="either",
-    run=automatic_selection,
-    out_of_core=True,
-)
-
-_METHODS = (
-    AUTO,
+METHODS: tuple[Method, ...] = (
+    Method(
+        name="auto",
+        title="several starts and exchanges",
+        choose=_automatic,
+        guarantee="the best of all starts by the true error; no single exchange improves it if time allowed",
+        cost="as the effort allows: about 1 s, 10 s or minutes",
+        reference=_MODEL,
+        ranks=Ranks.EITHER,
+        out_of_core=True,
+    ),
     Method(
         name="convex",
         title="convex model on a working set",
-        selects="columns and rows together",
+        choose=_in_memory(convex_selection),
         guarantee="optimum of the convex model to a certified duality gap; finds planted columns and rows under noise",
-        cost="O((m + n) k^2) a step for a working set of size k, O(mn(m + n)) for the certificate",
+        cost="O((m + n) k^2) per step for a working set of size k, O(mn(m + n)) for the certificate",
         reference=_MODEL,
-        rank="either",
-        run=convex_selection,
+        ranks=Ranks.EITHER,
     ),
     Method(
         name="gs-fgm",
         title="convex model by the paper's fast gradient method",
-        selects="columns and rows together",
+        choose=_in_memory(fast_gradient_selection),
         guarantee="as convex, without the certificate",
-        cost="O(mn(m + n)) a step, memory O(m^2 + n^2)",
+        cost="O(mn(m + n)) per step, memory O(m^2 + n^2)",
         reference=_MODEL,
-        rank="either",
-        run=fast_gradient_selection,
+        ranks=Ranks.EITHER,
     ),
     Method(
         name="pursuit",
         title="pursuit",
-        selects="columns and rows together",
+        choose=_pursuit,
         guarantee="each choice has the largest guaranteed decrease of the error; nested in the rank",
-        cost="O(c (m + n) r) a choice for c candidates",
+        cost="O(c (m + n) r) per choice for c candidates",
         reference="",
-        rank="number",
-        run=pursuit,
         out_of_core=True,
     ),
     Method(
         name="gspa",
         title="generalized successive projection",
-        selects="columns and rows together",
+        choose=_resumably(generalized_successive_projection),
         guarantee="heuristic; meant for matrices with equal row sums and equal column sums",
         cost="O(nnz r)",
-        reference="10.1109/TPAMI.2019.2956046",
-        rank="number",
-        run=generalized_successive_projection,
+        reference=_MODEL,
         out_of_core=True,
         resumable=True,
     ),
-    Method(
-        name="spa-columns",
-        title="successive projection on columns",
-        selects="columns",
-        guarantee="exact on separable matrices whose columns have equal sums, robust to noise",
-        cost="O(nnz r)",
-        reference="10.1109/TPAMI.2013.226",
-        rank="number",
-        run=partial(successive_projection, axis="columns"),
-        out_of_core=True,
-        resumable=True,
-    ),
-    Method(
-        name="spa-rows",
-        title="successive projection on rows",
-        selects="rows",
-        guarantee="exact on separable transposes whose rows have equal sums, robust to noise",
-        cost="O(nnz r)",
-        reference="10.1109/TPAMI.2013.226",
-        rank="number",
-        run=partial(successive_projection, axis="rows"),
-        out_of_core=True,
-        resumable=True,
+    *(
+        Method(
+            name=f"spa-{axis}",
+            title=f"successive projection on {axis}",
+            choose=_resumably(partial(successive_projection, axis=axis)),
+            guarantee=f"exact on separable {kind} whose {axis} have equal sums, robust to noise",
+            cost="O(nnz r)",
+            reference="10.1109/TPAMI.2013.226",
+            axes=(axis,),
+            out_of_core=True,
+            resumable=True,
+        )
+        for axis, kind in zip(_AXES, ("matrices", "transposes"), strict=True)
     ),
     Method(
         name="spa-both",
         title="successive projection on columns and on rows",
-        selects="a given number of columns and of rows, independently",
+        choose=_both_sides,
         guarantee="heuristic",
         cost="O(nnz r)",
-        reference="10.1109/TPAMI.2019.2956046",
-        rank="pair",
-        run=lambda matrix, pair: successive_projection_both(matrix, *pair),
+        reference=_MODEL,
+        ranks=Ranks.PAIR,
         out_of_core=True,
+        remark="a given number of columns and of rows, independently",
     ),
     *(
         Method(
-            name=f"{name}{suffix}",
+            name=f"{name}-{axis}",
             title=f"{title} on {axis}",
-            selects=axis,
+            choose=_in_memory(partial(run, axis=axis)),
             guarantee=guarantee,
             cost="O(nnz r + n r^3)",
             reference=reference,
-            rank="number",
-            run=partial(run, axis=axis),
+            axes=(axis,),
+            alias=name if axis == "columns" else "",
         )
-        for axis, suffix in _AXES
+        for axis in _AXES
         for name, title, run, guarantee, reference in (
             (
                 "snpa",
@@ -243,23 +297,21 @@ _METHODS = (
     Method(
         name="fgnsr",
         title="convex model on columns alone by the fast gradient method",
-        selects="columns",
+        choose=_in_memory(partial(fast_gradient_selection, axes=COLUMNS_ALONE, method="fgnsr")),
         guarantee="recovers the columns of near-separable matrices",
-        cost="O(mn^2) a step, memory O(n^2)",
+        cost="O(mn^2) per step, memory O(n^2)",
         reference="10.1109/TIP.2017.2753400",
-        rank="number",
-        run=lambda matrix, rank: fast_gradient_selection(matrix, rank, with_rows=False, method="fgnsr"),
+        axes=COLUMNS_ALONE,
     ),
     *(
         Method(
             name=name,
             title=f"convex model on columns alone, {words}",
-            selects="columns",
+            choose=_in_memory(partial(convex_selection, penalty=penalty, axes=COLUMNS_ALONE, method=name)),
             guarantee="optimum of the convex model to a certified duality gap",
-            cost="O(n k^2) a step for a working set of size k, O(mn^2) for the certificate",
+            cost="O(n k^2) per step for a working set of size k, O(mn^2) for the certificate",
             reference=reference,
-            rank="number",
-            run=_separable(name, penalty),
+            axes=COLUMNS_ALONE,
         )
         for name, words, penalty, reference in (
             ("separable-trace", "trace penalty", TRACE, "10.1109/TIP.2017.2753400"),
@@ -270,12 +322,12 @@ _METHODS = (
     Method(
         name="exact",
         title="smallest exact decomposition by mixed-integer programming",
-        selects="columns and rows together, at most as many as asked",
+        choose=_in_memory(exact_selection),
         guarantee="proved smallest; for matrices that are exactly generalized separable",
         cost="exponential; n^2 + m^2 variables",
         reference=_MODEL,
-        rank="either",
-        run=_exact_selection,
+        ranks=Ranks.EITHER,
+        remark="columns and rows together, at most as many as asked",
     ),
 )
 
@@ -289,13 +341,13 @@ def methods() -> tuple[Method, ...]:
     >>> [method.name for method in gsnmf.methods()][:2]
     ['auto', 'convex']
     """
-    return _METHODS
+    return METHODS
 
 
-def find_method(name: str) -> Method:
-    """The method of that name."""
-    for method in _METHODS:
-        if method.name == name:
+def find_method(name: Any) -> Method:
+    """The method of that name, or an error that lists all names."""
+    for method in METHODS:
+        if name in method.names:
             return method
-    names = ", ".join(repr(method.name) for method in _METHODS)
+    names = ", ".join(repr(name) for method in METHODS for name in method.names)
     raise ValueError(f"method must be one of {names}; got {name!r}.")

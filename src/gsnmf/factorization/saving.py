@@ -12,21 +12,20 @@ A result is an ``.npz`` archive of plain arrays and loads without pickle:
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
-from gsnmf.matrices.checks import check_matrix, is_dask
-from gsnmf.matrices.protocol import dense_columns, wrap
-from gsnmf.results.records import Factorization, Selection
-from gsnmf.support.arrays import Floats, Indices, RawMatrix
-from gsnmf.weights import remaining_weights
+from gsnmf.matrices import Matrix, wrap
+from gsnmf.results import Factorization, Selection, Weights
+from gsnmf.support.arrays import Floats
+from gsnmf.support.reasons import StopReason
+from gsnmf.support.whole_files import whole_file
+from gsnmf.weights import row_weights_for
 
-_VERSION = 1
+_VERSION = 2
 _SAME_NORM = 1e-6
 """Relative difference of norms up to which two matrices may be the same one in another precision."""
 
@@ -68,14 +67,14 @@ def write(result: Factorization, stream: BinaryIO, *, provenance: Mapping[str, A
     selection = result.selection
     record = {
         "version": _VERSION,
-        "shape": list(result.matrix.shape),
-        "norm": _norm(result.matrix),
+        "shape": list(result.source.shape),
+        "norm": result.source.norm,
         "relative_error": result.relative_error,
         "optimality": result.optimality,
         "n_iterations": result.n_iterations,
         "converged": result.converged,
         "method": selection.method,
-        "order": selection.order,
+        "order": list(selection.order),
         "stop_reason": selection.stop_reason,
         "provenance": dict(provenance or {}),
     }
@@ -85,7 +84,7 @@ def write(result: Factorization, stream: BinaryIO, *, provenance: Mapping[str, A
         "column_weights": result.column_weights,
         "record": np.array(json.dumps(record)),
     }
-    if not is_dask(result.row_weights):
+    if result.source.in_memory:
         arrays["row_weights"] = result.row_weights
     np.savez_compressed(stream, **arrays)
 
@@ -104,80 +103,46 @@ def load(path: str | Path, matrix: Any) -> Factorization:
     -------
     Factorization
     """
-    checked = check_matrix(matrix, lazy=True)
+    held = wrap(matrix)
     arrays, record = _read(path)
-    if list(checked.shape) != record["shape"]:
+    if list(held.shape) != record["shape"]:
         raise ValueError(
-            f"matrix must be the one that was factorized, of shape {tuple(record['shape'])}; got shape {checked.shape}."
+            f"matrix must be the one that was factorized, of shape {tuple(record['shape'])}; got shape {held.shape}."
         )
-    norm = _norm(checked)
-    if abs(norm - record["norm"]) > _SAME_NORM * record["norm"]:
+    if abs(held.norm - record["norm"]) > _SAME_NORM * record["norm"]:
         raise ValueError(
-            f"matrix must be the one that was factorized, with norm {record['norm']:.6g}; got one with norm {norm:.6g}."
+            f"matrix must be the one that was factorized, with norm {record['norm']:.6g}; got one with norm "
+            f"{held.norm:.6g}."
         )
     columns, rows = (arrays[name].astype(np.intp) for name in ("columns", "rows"))
-    return Factorization(
-        columns=columns,
-        rows=rows,
+    selection = Selection(columns, rows, tuple(record["order"]), record["method"], StopReason(record["stop_reason"]))
+    weights = Weights(
         column_weights=arrays["column_weights"],
-        row_weights=_row_weights(checked, columns, rows, arrays),
+        row_weights=_row_weights(held, selection, arrays),
         relative_error=record["relative_error"],
         optimality=record["optimality"],
         n_iterations=record["n_iterations"],
         converged=record["converged"],
-        selection=Selection(columns, rows, record["order"], record["method"], record["stop_reason"]),
-        matrix=checked,
     )
+    return Factorization(selection, weights, held)
 
 
-def _row_weights(matrix: RawMatrix, columns: Indices, rows: Indices, arrays: dict[str, Any]) -> Floats:
-    """The row weights in the file, or, where there are none or they must be lazy, those of the column weights."""
-    if not is_dask(matrix) and "row_weights" in arrays:
+def _row_weights(matrix: Matrix, selection: Selection, arrays: dict[str, Any]) -> Floats:
+    """The row weights in the file, or, where there are none or they must stay with the data, those that belong to the
+    column weights.
+    """
+    if matrix.in_memory and "row_weights" in arrays:
         saved: Floats = arrays["row_weights"]
         return saved
-    basis = dense_columns(matrix, rows, across=True).T
-    if is_dask(matrix):
-        from gsnmf.weights.by_rows import lazy_row_weights
-
-        return lazy_row_weights(matrix, columns, arrays["column_weights"], basis)
-    weights = remaining_weights(wrap(matrix), columns, arrays["column_weights"], basis)
-    return weights.astype(matrix.dtype, copy=False)
+    basis = matrix.T.raw_columns(selection.rows).T
+    found: Floats = row_weights_for(matrix, selection.columns, arrays["column_weights"], basis)
+    return found
 
 
 def load_provenance(path: str | Path) -> dict[str, Any]:
     """What was saved with a result besides the result."""
     provenance: dict[str, Any] = _read(path)[1]["provenance"]
     return provenance
-
-
-@contextmanager
-def whole_file(path: str | Path) -> Iterator[BinaryIO]:
-    """Open a file for writing that takes its place only when all is written, and leaves nothing behind if not."""
-    with whole_files([path]) as (stream,):
-        yield stream
-
-
-@contextmanager
-def whole_files(paths: Sequence[str | Path]) -> Iterator[list[BinaryIO]]:
-    """`whole_file` for several that belong together: all take their places, or none does."""
-    targets = [Path(path) for path in paths]
-    drafts = [target.with_name(f".{target.name}.{os.getpid()}.draft") for target in targets]
-    try:
-        with ExitStack() as opened:
-            streams: list[BinaryIO] = [opened.enter_context(draft.open("xb")) for draft in drafts]
-            yield streams
-            for stream in streams:
-                stream.flush()
-                os.fsync(stream.fileno())  # a full disk says so here, while the old files are still in place
-        for draft, target in zip(drafts, targets, strict=True):
-            draft.replace(target)
-    except OSError as error:
-        if error.filename is None:  # as when a disk is full
-            error.filename = str(targets[0].parent)
-        raise
-    finally:
-        for draft in drafts:
-            draft.unlink(missing_ok=True)
 
 
 def _read(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -193,8 +158,3 @@ def _read(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
     if version > _VERSION:
         raise ValueError(f"{path} was saved by a newer gsnmf, in version {version} of the format; got {_VERSION} here.")
     return arrays, record
-
-
-def _norm(matrix: RawMatrix) -> float:
-    held = wrap(matrix)
-    return float(np.ldexp(np.sqrt(held.squared_norm), held.exponent))

@@ -1,1 +1,17 @@
-"""Everything that an algorithm may ask of a matrix: checks, one protocol, and what stands behind it."""
+"""Everything that an algorithm may ask of a matrix: the check of input, one protocol, and the kinds behind it.
+
+| | |
+|---|---|
+| `checks`, `wrapping`, `holding` | the entrance: from anything that a person calls a matrix to a checked `Matrix` |
+| `protocol` | what an algorithm may ask |
+| `in_memory` | most of it, from a few products |
+| `dense`, `sparse`, `chunked` | the kinds: NumPy, SciPy, Dask |
+| `projection`, `residual_norms` | what is left after projections on chosen columns and rows |
+| `scaling` | equal sums of rows and of columns |
+"""
+
+from gsnmf.matrices.in_memory import InMemoryMatrix
+from gsnmf.matrices.protocol import Matrix
+from gsnmf.matrices.wrapping import wrap, wrap_in_memory
+
+__all__ = ["InMemoryMatrix", "Matrix", "wrap", "wrap_in_memory"]

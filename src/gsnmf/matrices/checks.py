@@ -5,8 +5,7 @@ float64, either a NumPy array in any memory order or a canonical SciPy CSR or CS
 """
 
 import numbers
-import sys
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,9 +17,7 @@ _CHECK_BLOCK = 1 << 22  # entries looked at together: bounds the memory of a che
 _PARTS = ("data", "indices", "indptr")
 
 
-def check_matrix(
-    matrix: Any, *, name: str = "matrix", lazy: bool = False, origin: tuple[int, int] = (0, 0)
-) -> RawMatrix:
+def check_matrix(matrix: Any, *, name: str = "matrix", origin: tuple[int, int] = (0, 0)) -> RawMatrix:
     """Return ``matrix`` as a nonnegative float array or canonical sparse array, or say what is wrong with it.
 
     float32 and float64 stay what they are, every other real type becomes float64. Nothing is copied that
@@ -32,9 +29,6 @@ def check_matrix(
         Two-dimensional, at least one row and one column, entries finite and not negative.
     name : str
         How error messages call it.
-    lazy : bool
-        Whether a Dask array is allowed. It comes back as it is, and its entries are checked when they are first read,
-        by `gsnmf.matrices.protocol.wrap`.
     origin : pair of int
         Position, in error messages, of the first entry.
 
@@ -60,19 +54,21 @@ def check_matrix(
     ...
     ValueError: matrix must be nonnegative; got -2.0 at row 0, column 1.
     """
-    if is_dask(matrix) or _is_dask_frame(matrix):
-        return cast("RawMatrix", _check_dask(matrix, name, lazy))
+    return check_with_largest(matrix, name=name, origin=origin)[0]
+
+
+def check_with_largest(
+    matrix: Any, *, name: str = "matrix", origin: tuple[int, int] = (0, 0)
+) -> tuple[RawMatrix, float]:
+    """`check_matrix`, and the largest entry, which the same pass over the entries finds."""
+    if type(matrix).__module__.startswith("dask"):
+        if hasattr(matrix, "to_dask_array"):
+            raise TypeError(f"{name} is a Dask DataFrame; pass {name}.to_dask_array(lengths=True).")
+        raise TypeError(f"{name} is a Dask array, and this needs it in memory; pass {name}.compute() if it fits.")
     checked = _canonical_sparse(matrix, name, origin) if sp.issparse(matrix) else _dense(matrix, name)
     if min(checked.shape) == 0:
         raise ValueError(f"{name} must have at least one row and one column; got shape {checked.shape}.")
-    _check_entries(checked, name, origin)
-    return checked
-
-
-def is_dask(matrix: Any) -> bool:
-    """Whether this is a Dask array; Dask is not imported to find out."""
-    module = sys.modules.get("dask.array")
-    return module is not None and isinstance(matrix, module.Array)
+    return checked, _check_entries(checked, name, origin)
 
 
 def check_rank(rank: Any, shape: tuple[int, int], *, name: str = "rank") -> int:
@@ -180,18 +176,9 @@ def _numbers_from_objects(array: NDArray[np.object_], name: str) -> NDArray[Any]
     return array.astype(np.float64)
 
 
-def _is_dask_frame(matrix: Any) -> bool:
-    return type(matrix).__module__.startswith("dask") and hasattr(matrix, "to_dask_array")
-
-
-def _check_dask(matrix: Any, name: str, lazy: bool) -> Any:
-    if _is_dask_frame(matrix):
-        raise TypeError(f"{name} is a Dask DataFrame; pass {name}.to_dask_array(lengths=True).")
-    if not lazy:
-        raise TypeError(f"{name} is a Dask array, and this needs it in memory; pass {name}.compute() if it fits.")
-    from gsnmf.matrices.chunked.chunks import check_dask_matrix
-
-    return check_dask_matrix(matrix, name)
+def canonical(matrix: Sparse) -> Sparse:
+    """A sparse matrix of known entries with sorted indices and neither duplicates nor stored zeros."""
+    return _canonical_sparse(matrix, "matrix", (0, 0))
 
 
 def _canonical_sparse(matrix: Any, name: str, origin: tuple[int, int]) -> Sparse:
@@ -213,13 +200,16 @@ def _canonical_sparse(matrix: Any, name: str, origin: tuple[int, int]) -> Sparse
     return compressed
 
 
-def _check_entries(matrix: RawMatrix, name: str, origin: tuple[int, int]) -> None:
-    """Raise unless every entry is finite and not negative."""
+def _check_entries(matrix: RawMatrix, name: str, origin: tuple[int, int]) -> float:
+    """Raise unless every entry is finite and not negative; return the largest."""
     entries = matrix if isinstance(matrix, np.ndarray) else matrix.data.reshape(1, -1)
     step = max(1, _CHECK_BLOCK // max(1, entries.shape[1]))
+    largest = 0.0
     for start in range(0, entries.shape[0], step):
         block = entries[start : start + step]
-        if block.size == 0 or (block.min() >= 0 and block.max() < np.inf):  # NaN fails both comparisons
+        peak = float(block.max(initial=0.0))
+        if block.size == 0 or (block.min() >= 0 and peak < np.inf):  # NaN fails both comparisons
+            largest = max(largest, peak)
             continue
         bad = ~((block >= 0) & (block < np.inf))
         row_in_block, offset = divmod(int(np.argmax(bad)), block.shape[1])
@@ -227,6 +217,7 @@ def _check_entries(matrix: RawMatrix, name: str, origin: tuple[int, int]) -> Non
         row, column = _position(matrix, start + row_in_block, offset)
         wanted = "nonnegative" if value < 0 and np.isfinite(value) else "finite"
         raise ValueError(f"{name} must be {wanted}; got {value} at row {origin[0] + row}, column {origin[1] + column}.")
+    return largest
 
 
 def _position(matrix: RawMatrix, row: int, column: int) -> tuple[int, int]:

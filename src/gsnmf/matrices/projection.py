@@ -1,25 +1,102 @@
-r"""A residual after projections, known by its norms: R = (I - U U^T) M (I - V V^T), never formed.
+r"""What is left of a matrix after projections, known by its norms: R = (I - U U^T) M (I - V V^T), never formed.
 
 U has one orthonormal vector for each chosen column, V one for each chosen row. Choosing a column with normalised
 residual u, with :math:`g = R^T u` and :math:`h = R g`, takes :math:`g_j^2` from the squared norm of residual column j
 and :math:`2 u_i h_i - u_i^2 \|g\|^2` from that of row i: two products with M, and O((m + n) r) memory.
 
-For matrices in memory; `gsnmf.matrices.chunked.projection` does the same where every product reads all of the data.
+A `Projection` has a side for each axis from which may be chosen. `ResidualSide` is the one for matrices in memory.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gsnmf.matrices.protocol import BLOCK_BYTES, Matrix
 from gsnmf.matrices.residual_norms import ROUNDING, Norms, tie_factor
-from gsnmf.support.arrays import Doubles, Floats, Indices
+from gsnmf.support.arrays import Axis, Doubles, Floats, Indices
+
+State = dict[str, Any]
+"""Arrays by name: all that has to be remembered to go on."""
+
+Picks = Iterable[tuple[Axis, int]]
+"""Chosen columns and rows, in the order of choice."""
 
 _OF_NORMS = ("squared", "error_bound", "unreliable_below")
+
+
+class Side(ABC):
+    """The residual columns of a matrix, or the residual rows, which are the columns of its transpose."""
+
+    other: Any = None
+    """The side of the other axis, of the same kind, unless only one axis is chosen from."""
+
+    @abstractmethod
+    def farthest(self) -> int | None:
+        """First index of the largest residual norm, certain to rounding; None if every residual is zero."""
+
+    @abstractmethod
+    def norm(self, index: int) -> float:
+        """Squared residual norm of the index that `farthest` found last."""
+
+    @abstractmethod
+    def choose(self, index: int) -> None:
+        """Project both sides on the orthogonal complement of the residual at ``index``."""
+
+    @abstractmethod
+    def stored(self) -> State:
+        """All that has to be remembered to go on, apart from the indices."""
+
+    @abstractmethod
+    def restore(self, stored: State) -> None:
+        """Go on from what `stored` gave, once `rebuild` was called."""
+
+    @abstractmethod
+    def rebuild(self, indices: Indices, others_before: Indices) -> None:
+        """Compute again what is too long to be stored, for chosen ``indices``.
+
+        ``others_before`` says how many of the other axis were chosen before each.
+        """
+
+
+class Projection:
+    """What is left of a matrix after projections on chosen columns and rows."""
+
+    def __init__(self, sides: Mapping[Axis, Side]) -> None:
+        self._sides = dict(sides)
+        if len(self._sides) == 2:
+            columns, rows = self._sides["columns"], self._sides["rows"]
+            columns.other, rows.other = rows, columns
+
+    def farthest(self, axis: Axis) -> int | None:
+        """First index of the largest residual along an axis; None if every residual is zero, up to rounding."""
+        return self._sides[axis].farthest()
+
+    def norm(self, axis: Axis, index: int) -> float:
+        """Squared norm of the residual that `farthest` found last along this axis."""
+        return self._sides[axis].norm(index)
+
+    def choose(self, axis: Axis, index: int) -> None:
+        """Project on the orthogonal complement of the residual of a column or row."""
+        self._sides[axis].choose(index)
+
+    def stored(self) -> State:
+        """All that has to be remembered, besides the picks, to go on."""
+        return {f"{axis}.{name}": value for axis, side in self._sides.items() for name, value in side.stored().items()}
+
+    def restore(self, stored: State, picks: Picks) -> None:
+        """Go on from what `stored` gave after these picks."""
+        picked = list(picks)
+        for axis, side in self._sides.items():
+            prefix = f"{axis}."
+            side.restore({name.removeprefix(prefix): v for name, v in stored.items() if name.startswith(prefix)})
+        for axis, side in self._sides.items():
+            own = np.array([picked_axis == axis for picked_axis, _ in picked], dtype=bool)
+            indices = np.array([index for _, index in picked], dtype=np.intp)
+            side.rebuild(indices[own], np.cumsum(~own)[own])
 
 
 def orthogonalised(block: Floats, basis: Floats) -> Floats:
@@ -29,7 +106,7 @@ def orthogonalised(block: Floats, basis: Floats) -> Floats:
     return once
 
 
-class ResidualNorms(ABC):
+class ResidualNorms(Side):
     """Squared residual norms of the columns of an m x n matrix.
 
     ``state`` names the arrays that have one entry, or column, for each chosen column of the matrix.
@@ -47,7 +124,7 @@ class ResidualNorms(ABC):
         self._zero = ROUNDING * self._norms.eps * np.sqrt(max(m, n))
 
     @abstractmethod
-    def _recompute(self, indices: Indices, other: ResidualSide | None) -> None:
+    def _recompute(self, indices: Indices) -> None:
         """Compute residual norms from the residuals themselves."""
 
     @property
@@ -55,46 +132,42 @@ class ResidualNorms(ABC):
         """Squared residual norms of the columns."""
         return self._norms.squared
 
-    def norm(self, index: int) -> float:
-        """Squared residual norm of a column."""
+    def norm(self, index: int) -> float:  # noqa: D102
         return float(self.norms[index])
 
-    def stored(self) -> dict[str, NDArray[Any]]:
-        """All that has to be remembered to go on."""
+    def stored(self) -> State:  # noqa: D102
         return {name: getattr(self, name) for name in self.state} | {
             name: getattr(self._norms, name) for name in _OF_NORMS
         }
 
-    def restore(self, stored: dict[str, NDArray[Any]]) -> None:
-        """Go on from what `stored` gave."""
+    def restore(self, stored: State) -> None:  # noqa: D102
         self.size = stored[self.state[0]].shape[-1]
         for name in self.state:
             getattr(self, name)[...] = stored[name]
         for name in _OF_NORMS:
             getattr(self._norms, name)[...] = stored[name]
 
-    def rebuild(self, *_args: Any, **_kwargs: Any) -> None:  # noqa: B027, most sides store all that they need
-        """Compute again, for the indices chosen so far, what is too long to be stored: nothing unless overridden."""
+    def rebuild(self, indices: Indices, others_before: Indices) -> None:
+        """Nothing: all is stored."""
 
-    def farthest(self, other: ResidualSide | None) -> int | None:
-        """First index of the largest residual norm, certain to rounding; None if every residual is zero."""
+    def farthest(self) -> int | None:  # noqa: D102
         if self.size == self.capacity:
             return None
         while True:
             certain, possible = self._norms.largest()
             if possible < certain:
                 return int(np.argmax(self.norms >= self._tie * certain)) if certain > 0 else None
-            self._recompute(np.flatnonzero(self._norms.doubtful(certain)), other)
+            self._recompute(np.flatnonzero(self._norms.doubtful(certain)))
 
 
 class ResidualSide(ResidualNorms):
-    """The columns of an m x n matrix, their residual norms, and the basis of those chosen.
+    """The columns of an m x n matrix in memory, their residual norms, and the basis of those chosen.
 
-    The rows are the side of the transpose. ``basis`` is U, ``image`` is M^T U; the ``other`` side of a method
-    holds V and M V.
+    ``basis`` is U, ``image`` is M^T U; the other side holds V and M V.
     """
 
     state = ("basis", "image")
+    other: ResidualSide | None
 
     def __init__(self, matrix: Matrix, capacity: int) -> None:
         super().__init__(matrix, capacity)
@@ -112,51 +185,60 @@ class ResidualSide(ResidualNorms):
         """M^T times the basis, n x size."""
         return self._image[:, : self.size]
 
-    def gain(self, index: int, other: ResidualSide | None) -> float:
-        """By how much choosing column ``index`` would lower the squared norm of the residual."""
-        u = self._residual(np.array([index]), other)[:, 0]
+    def gain(self, index: int) -> float:
+        """By how much choosing ``index`` would lower the squared norm of the residual."""
+        u = self._residual(np.array([index]))[:, 0]
         squared = float(np.dot(u, u))
         if squared <= (self._zero * self._norms.initial[index]) ** 2:
             return 0.0
         g = self.matrix.T.dot(u / np.sqrt(squared).astype(u.dtype))
-        if other is not None:
-            g = orthogonalised(g, other.basis)
+        if self.other is not None:
+            g = orthogonalised(g, self.other.basis)
         return float(np.dot(g, g))
 
-    def choose(self, index: int, other: ResidualSide | None) -> None:
-        """Project both sides on the orthogonal complement of the residual column ``index``."""
-        u = self._residual(np.array([index]), other)[:, 0]
+    def choose(self, index: int) -> None:  # noqa: D102
+        u = self._residual(np.array([index]))[:, 0]
         u /= np.linalg.norm(u)
         image = g = self.matrix.T.dot(u)
-        if other is not None:
-            g = orthogonalised(image, other.basis)
+        if self.other is not None:
+            g = orthogonalised(image, self.other.basis)
             h = orthogonalised(self.matrix.dot(g), self.basis)
-            other._norms.reduce(2.0 * u.astype(np.float64) * h - np.square(u, dtype=np.float64) * np.dot(g, g))
+            self.other._norms.reduce(2.0 * u.astype(np.float64) * h - np.square(u, dtype=np.float64) * np.dot(g, g))
         self._basis[:, self.size] = u
         self._image[:, self.size] = image
         self._norms.reduce(np.square(g, dtype=np.float64))
         self.norms[index] = 0.0
         self.size += 1
 
-    def _residual(self, indices: Indices, other: ResidualSide | None) -> Floats:
+    def _residual(self, indices: Indices) -> Floats:
         """Residual columns, orthogonal to the basis to working precision."""
         block = self.matrix.columns(indices)
-        if other is not None and other.size:
-            block -= other.image @ other.basis[indices].T
+        if self.other is not None and self.other.size:
+            block -= self.other.image @ self.other.basis[indices].T
         return orthogonalised(block, self.basis)
 
-    def _recompute(self, indices: Indices, other: ResidualSide | None) -> None:
+    def _recompute(self, indices: Indices) -> None:
         step = max(1, BLOCK_BYTES // (self.matrix.shape[0] * self.matrix.dtype.itemsize))
         for start in range(0, indices.size, step):
             part = indices[start : start + step]
-            residual = self._residual(part, other)
+            residual = self._residual(part)
             norms = np.einsum("ij,ij->j", residual, residual, dtype=np.float64)
-            self._norms.set(part, norms, self._zero * self._magnitude(part, other))
+            self._norms.set(part, norms, self._zero * self._magnitude(part))
 
-    def _magnitude(self, indices: Indices, other: ResidualSide | None) -> Doubles:
+    def _magnitude(self, indices: Indices) -> Doubles:
         """Size of the terms whose difference a residual column is: its rounding error is eps times that."""
         magnitude = self._norms.initial[indices]
-        if other is None or not other.size:
+        if self.other is None or not self.other.size:
             return magnitude
-        lengths = np.linalg.norm(other.image, axis=0)
-        return np.asarray(magnitude + np.abs(other.basis[indices]) @ lengths)
+        lengths = np.linalg.norm(self.other.image, axis=0)
+        return np.asarray(magnitude + np.abs(self.other.basis[indices]) @ lengths)
+
+
+class ResidualProjection(Projection):
+    """The projection of a matrix in memory, which can also tell beforehand what a choice would gain."""
+
+    _sides: dict[Axis, ResidualSide]  # type: ignore[assignment]
+
+    def gain(self, axis: Axis, index: int) -> float:
+        """By how much choosing a column or row would lower the squared norm of the residual."""
+        return self._sides[axis].gain(index)

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from gsnmf.matrices.checks import check_count, check_indices, check_matrix, check_positive
+from gsnmf.matrices.checks import check_count, check_indices, check_positive
+from gsnmf.matrices.dense import DenseMatrix
+from gsnmf.matrices.in_memory import InMemoryMatrix
+from gsnmf.matrices.sparse import SparseMatrix
+from gsnmf.matrices.wrapping import wrap_in_memory
 from gsnmf.support.arrays import Doubles, Flags, Floats, RawMatrix
+from gsnmf.support.reasons import StopReason
+from gsnmf.support.records import Record
 
 Exponents: TypeAlias = NDArray[np.int32]
-StopReason: TypeAlias = Literal["sums are equal", "max_iterations reached", "factors out of range"]
 
 # All bounds are exponents of two. Entries within 2^+-250 and factors within 2^+-400 keep every product of the
 # iteration within double precision; what the caller gets stays a normal number.
@@ -25,8 +30,12 @@ _LARGEST_RETURNED_FACTOR = 1020
 _LARGEST_EQUILIBRATION = 1000
 
 
+DEFAULT_TOLERANCE = 1e-10
+DEFAULT_MAX_ITERATIONS = 1000
+
+
 @dataclass(frozen=True, eq=False)
-class Scaling:
+class Scaling(Record):
     """A scaled matrix and the factors that made it; see `scale`.
 
     Attributes
@@ -43,8 +52,9 @@ class Scaling:
         Largest relative deviation of a row or column sum from its target, in double precision.
     converged : bool
         Whether the sums met the tolerance. A pass leaves column sums exact up to rounding, so row sums decide.
-    stop_reason : {"sums are equal", "max_iterations reached", "factors out of range"}
-        The last one says that the factors grew without bound, as they do if M has too few nonzeros.
+    stop_reason : StopReason
+        ``"tolerance reached"``, ``"max_iterations reached"``, or ``"factors out of range"`` if the factors grew without
+        bound, as they do if M has too few nonzeros.
     """
 
     matrix: RawMatrix
@@ -110,7 +120,9 @@ class Scaling:
         )
 
 
-def scale(matrix: Any, *, tolerance: float = 1e-10, max_iterations: int = 1000) -> Scaling:
+def scale(
+    matrix: Any, *, tolerance: float = DEFAULT_TOLERANCE, max_iterations: int = DEFAULT_MAX_ITERATIONS
+) -> Scaling:
     r"""Scale the rows and columns of a nonnegative matrix to equal sums, by the Sinkhorn-Knopp algorithm.
 
     For a matrix :math:`M` without zero rows and columns, find positive diagonal matrices with
@@ -179,12 +191,20 @@ def scale(matrix: Any, *, tolerance: float = 1e-10, max_iterations: int = 1000) 
     >>> scaling.matrix.sum(axis=0), scaling.matrix.sum(axis=1)
     (array([2., 2.]), array([2., 2.]))
     """
-    checked = check_matrix(matrix)
     limit = check_positive(tolerance, "tolerance")
     passes = check_count(max_iterations, "max_iterations")
-    scaling = _scale(checked, limit, passes)
+    return scaling_of(wrap_in_memory(matrix), tolerance=limit, max_iterations=passes)
+
+
+def scaling_of(
+    matrix: InMemoryMatrix, *, tolerance: float = DEFAULT_TOLERANCE, max_iterations: int = DEFAULT_MAX_ITERATIONS
+) -> Scaling:
+    """`scale` for a matrix that has been checked."""
+    if not isinstance(matrix, DenseMatrix | SparseMatrix):
+        raise TypeError(f"scaling needs the entries of the matrix themselves; got a {type(matrix).__name__}.")
+    scaling = _scale(matrix.data, tolerance, max_iterations)
     if not scaling.converged:
-        warnings.warn(_advice(scaling, limit), ConvergenceWarning, stacklevel=2)
+        warnings.warn(_advice(scaling, tolerance), ConvergenceWarning, stacklevel=3)
     return scaling
 
 
@@ -199,18 +219,18 @@ def _scale(matrix: RawMatrix, tolerance: float, max_iterations: int) -> Scaling:
     r, c = np.ones(work.shape[0]), np.ones(work.shape[1])
     row_sums = work @ c
     n_iterations = 0
-    stop_reason: StopReason = "max_iterations reached"
+    stop_reason = StopReason.MAX_ITERATIONS_REACHED
     while n_iterations < max_iterations:
         next_r = _factors(row_target, row_sums, live_rows, largest)
         next_c = None if next_r is None else _factors(column_target, work.T @ next_r, live_columns, largest)
         if next_r is None or next_c is None:
-            stop_reason = "factors out of range"
+            stop_reason = StopReason.OUT_OF_RANGE
             break
         r, c = next_r, next_c
         row_sums = work @ c
         n_iterations += 1
         if _deviation(r * row_sums, row_target, live_rows) <= tolerance:  # column sums are exact here
-            stop_reason = "sums are equal"
+            stop_reason = StopReason.TOLERANCE_REACHED
             break
 
     residual = max(
@@ -224,7 +244,7 @@ def _scale(matrix: RawMatrix, tolerance: float, max_iterations: int) -> Scaling:
         column_factors=column_factors,
         n_iterations=n_iterations,
         residual=residual,
-        converged=stop_reason == "sums are equal",
+        converged=stop_reason == StopReason.TOLERANCE_REACHED,
         stop_reason=stop_reason,
     )
 
@@ -342,7 +362,7 @@ def _advice(scaling: Scaling, tolerance: float) -> str:
         f"Scaling stopped after {scaling.n_iterations} iterations with a row or column sum off by "
         f"{scaling.residual:.2e} of its target; tolerance {tolerance:.2e}."
     )
-    if scaling.stop_reason == "factors out of range":
+    if scaling.stop_reason == StopReason.OUT_OF_RANGE:
         return (
             f"{found} The factors grow without bound: the matrix has too few nonzeros, or too different "
             "ones, to be scaled. Use it unscaled, or remove its sparsest rows and columns."

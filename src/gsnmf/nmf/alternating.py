@@ -33,8 +33,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from gsnmf.kernels.threads import single_threaded_blas
 from gsnmf.matrices.protocol import Matrix
-from gsnmf.nmf.results import NMFResult, StopReason
+from gsnmf.nmf.results import NMFResult
 from gsnmf.support.arrays import Doubles, Floats
+from gsnmf.support.reasons import StopReason
 
 _SMALL_RESIDUAL = 1e-3
 """A violation is measured against the residual, or against this part of the matrix where that is larger."""
@@ -95,10 +96,10 @@ def iterate(
     rounding = _ROUNDING * float(np.finfo(matrix.dtype).eps)
     while True:
         violation = optimality(now, objectives[-1])
-        reason: StopReason = "tolerance reached"
+        reason = StopReason.TOLERANCE_REACHED
         if violation <= tolerance:
             break
-        reason = "iteration limit"
+        reason = StopReason.MAX_ITERATIONS_REACHED
         if len(objectives) > max_iterations:
             break
         W, H, WM, gain = step(now, before, momentum)
@@ -108,7 +109,7 @@ def iterate(
         else:
             limit, momentum = momentum, momentum / _DECAY
             W, H, WM, gain = step(now, now, 0.0)
-            reason = "no further decrease"
+            reason = StopReason.NO_FURTHER_DECREASE
             if gain <= rounding * abs(objectives[-1]):
                 break
         before, now = now, Point(W, H, WM, times(matrix, H))
@@ -116,7 +117,7 @@ def iterate(
     return now, np.array(objectives), violation, reason
 
 
-def beyond(last: Floats, previous: Floats, momentum: float) -> Floats:
+def extrapolated(last: Floats, previous: Floats, momentum: float) -> Floats:
     """Extrapolate the step from ``previous`` to ``last``."""
     return last + momentum * (last - previous) if momentum else last
 

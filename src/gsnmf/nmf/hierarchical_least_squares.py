@@ -32,13 +32,14 @@ from typing import Any
 import numpy as np
 
 from gsnmf.kernels.factor_descent import descend
-from gsnmf.matrices.checks import check_count, check_matrix, check_positive, check_rank
-from gsnmf.matrices.protocol import Matrix, wrap
+from gsnmf.matrices import wrap_in_memory
+from gsnmf.matrices.checks import check_count, check_positive, check_rank
+from gsnmf.matrices.protocol import Matrix
 from gsnmf.nmf.alternating import (
     Point,
-    beyond,
     blas_threads,
     change,
+    extrapolated,
     iterate,
     n_sweeps,
     relative_violation,
@@ -118,13 +119,12 @@ def hals(
     n_restarts = check_count(n_restarts, "n_restarts")
     if n_restarts > 1 and not (isinstance(init, str) and init == "random"):
         raise ValueError(f"n_restarts must be 1 unless init is 'random', for it would repeat itself; got {n_restarts}.")
-    checked = check_matrix(matrix)
-    rank = check_rank(rank, checked.shape)
+    held = wrap_in_memory(matrix)
+    rank = check_rank(rank, held.shape)
     rng = np.random.default_rng(random_state)
-    held = wrap(checked)
     best = min(
         (
-            _solve(held, initial_factors(held, rank, init, rng), checked.size, tolerance, max_iterations)
+            _solve(held, initial_factors(held, rank, init, rng), held.n_stored, tolerance, max_iterations)
             for _ in range(n_restarts)
         ),
         key=lambda result: result.relative_error,
@@ -168,13 +168,13 @@ def _solve(
 def _step(
     matrix: Matrix, now: Point, before: Point, momentum: float, sweeps: tuple[int, int]
 ) -> tuple[Floats, Floats, Floats, float]:
-    H_beyond = beyond(now.H, before.H, momentum)
-    W = np.maximum(beyond(now.W, before.W, momentum), 0)
-    descend(W, beyond(now.HM, before.HM, momentum), H_beyond @ H_beyond.T, sweeps[0], _EPSILON)
+    H_ahead = extrapolated(now.H, before.H, momentum)
+    W = np.maximum(extrapolated(now.W, before.W, momentum), 0)
+    descend(W, extrapolated(now.HM, before.HM, momentum), H_ahead @ H_ahead.T, sweeps[0], _EPSILON)
     WM = times(matrix.T, W)
-    W_beyond = beyond(W, now.W, momentum)
-    H = np.maximum(H_beyond, 0)
-    descend(H, beyond(WM, now.WM, momentum), W_beyond @ W_beyond.T, sweeps[1], _EPSILON)
+    W_ahead = extrapolated(W, now.W, momentum)
+    H = np.maximum(H_ahead, 0)
+    descend(H, extrapolated(WM, now.WM, momentum), W_ahead @ W_ahead.T, sweeps[1], _EPSILON)
     rise = change(now.W, W, now.HM, now.H @ now.H.T) + change(now.H, H, WM, W @ W.T)
     return W, H, WM, -rise
 

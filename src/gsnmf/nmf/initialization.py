@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from gsnmf.matrices import InMemoryMatrix
 from gsnmf.matrices.checks import check_indices
-from gsnmf.matrices.protocol import Matrix
+from gsnmf.matrices.singular_values import singular_triplets
 from gsnmf.nmf.alternating import inner, times, unit_exponents
-from gsnmf.nmf.low_rank import singular_triplets
-from gsnmf.results.records import Factorization, Selection
+from gsnmf.results import Factorization, Selection
 from gsnmf.selection.successive_projection import generalized_successive_projection
 from gsnmf.support.arrays import Floats
 from gsnmf.weights import solve_weights
@@ -27,7 +27,7 @@ _WEIGHT_TOLERANCE = 1e-2
 NAMED_STARTS = ("random", "nndsvd", "selection")
 
 
-def initial_factors(matrix: Matrix, rank: int, init: Any, rng: np.random.Generator) -> tuple[Floats, Floats]:
+def initial_factors(matrix: InMemoryMatrix, rank: int, init: Any, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """W' (r x m) and H (r x n) to start from, in the unit in which the matrix is held; see `gsnmf.nmf.hals.hals`."""
     if matrix.squared_norm == 0:
         m, n = matrix.shape
@@ -46,13 +46,13 @@ def initial_factors(matrix: Matrix, rank: int, init: Any, rng: np.random.Generat
     return _from_selection(matrix, rank, generalized_successive_projection(matrix, rank), rng)
 
 
-def _random_factors(matrix: Matrix, rank: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+def _random_factors(matrix: InMemoryMatrix, rank: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """Absolute values of normal numbers."""
     W, H = (np.abs(rng.standard_normal((rank, length))).astype(matrix.dtype) for length in matrix.shape)
     return W, H
 
 
-def _scaled(matrix: Matrix, W: Floats, H: Floats) -> tuple[Floats, Floats]:
+def _scaled(matrix: InMemoryMatrix, W: Floats, H: Floats) -> tuple[Floats, Floats]:
     """The same factors times the common number that makes W H closest to the matrix."""
     explained = inner(W @ W.T, H @ H.T)
     factor = inner(times(matrix.T, W), H) / explained if explained > 0 else 0.0
@@ -60,7 +60,7 @@ def _scaled(matrix: Matrix, W: Floats, H: Floats) -> tuple[Floats, Floats]:
     return W * root, H * root
 
 
-def _from_singular_vectors(matrix: Matrix, rank: int) -> tuple[Floats, Floats]:
+def _from_singular_vectors(matrix: InMemoryMatrix, rank: int) -> tuple[Floats, Floats]:
     """NNDSVD: of each pair of singular vectors, the positive or the negative parts, whichever are larger together."""
     if rank > min(matrix.shape):
         raise ValueError(
@@ -80,7 +80,7 @@ def _from_singular_vectors(matrix: Matrix, rank: int) -> tuple[Floats, Floats]:
 
 
 def _from_selection(
-    matrix: Matrix, rank: int, chosen: Selection | Factorization, rng: np.random.Generator
+    matrix: InMemoryMatrix, rank: int, chosen: Selection | Factorization, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
     """[M[:, columns], P2] and [P1; M[rows, :]]; components that are missing are random in W and zero in H."""
     m, n = matrix.shape
@@ -101,7 +101,7 @@ def _from_selection(
     return np.ascontiguousarray(W, dtype=matrix.dtype), np.ascontiguousarray(H, dtype=matrix.dtype)
 
 
-def _given(matrix: Matrix, rank: int, W: Any, H: Any) -> tuple[Floats, Floats]:
+def _given(matrix: InMemoryMatrix, rank: int, W: Any, H: Any) -> tuple[Floats, Floats]:
     m, n = matrix.shape
     factors = []
     names = (("W", W, (m, rank)), ("H", H, (rank, n)))

@@ -47,14 +47,17 @@ import numpy as np
 from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 
-from gsnmf.matrices.checks import check_count, check_matrix, check_positive
-from gsnmf.matrices.protocol import Matrix, wrap
+from gsnmf.matrices import wrap_in_memory
+from gsnmf.matrices.checks import check_count, check_positive
+from gsnmf.matrices.protocol import Matrix
 from gsnmf.nmf.alternating import inner
-from gsnmf.nmf.results import LatentLowRankResult, StopReason
+from gsnmf.nmf.results import LatentLowRankResult
 from gsnmf.support.arrays import Floats
+from gsnmf.support.reasons import StopReason
 
 DEFAULT_TOLERANCE = 1e-4
 DEFAULT_MAX_ITERATIONS = 1000
+DEFAULT_MEMORY = 2 << 30
 
 _IMBALANCE, _ADAPTATION, _ADAPTIVE_ITERATIONS = 10.0, 2.0, 100
 """The penalty follows the ratio of the two residuals, but only at first: convergence needs it fixed in the end."""
@@ -69,7 +72,7 @@ def latent_low_rank(
     error: Literal["squared", "absolute"] = "squared",
     tolerance: float = DEFAULT_TOLERANCE,
     max_iterations: int = DEFAULT_MAX_ITERATIONS,
-    max_gigabytes: float = 2.0,
+    memory: int = DEFAULT_MEMORY,
 ) -> LatentLowRankResult:
     """Latent low-rank representation M ~ M X + L M; see `gsnmf.nmf.latent_representation` for the problem.
 
@@ -84,8 +87,8 @@ def latent_low_rank(
         Frobenius norm, with a closed form, or sum of absolute values, which is robust to a few wrong entries.
     tolerance, max_iterations : float and int
         Of the ADMM for the absolute error; a `ConvergenceWarning` says if the limit was reached.
-    max_gigabytes : float
-        Memory for the dense arrays beyond which an error is raised instead.
+    memory : int
+        Bytes that the dense arrays may take; an error is raised if they need more.
 
     Returns
     -------
@@ -114,11 +117,8 @@ def latent_low_rank(
     max_iterations = check_count(max_iterations, "max_iterations")
     if weight is not None:
         weight = check_positive(weight, "weight")
-    checked = check_matrix(matrix)
-    held = wrap(checked)
-    _check_memory(
-        held, 2 if weight is None or error == "squared" else 8, check_positive(max_gigabytes, "max_gigabytes")
-    )
+    held = wrap_in_memory(matrix)
+    _check_memory(held, 2 if weight is None or error == "squared" else 8, check_count(memory, "memory"))
     dense = held.columns(np.arange(held.shape[1]))
     U, values, V = _skinny_svd(dense)
     if weight is None or error == "squared":
@@ -137,13 +137,13 @@ def latent_low_rank(
     return result
 
 
-def _check_memory(matrix: Matrix, n_copies: int, max_gigabytes: float) -> None:
+def _check_memory(matrix: Matrix, n_copies: int, memory: int) -> None:
     m, n = matrix.shape
-    needed = matrix.dtype.itemsize * (n_copies * m * n + (m + n) * min(m, n)) / 2**30
-    if needed > max_gigabytes:
+    needed = matrix.dtype.itemsize * (n_copies * m * n + (m + n) * min(m, n))
+    if needed > memory:
         raise ValueError(
-            f"The latent low-rank representation of a matrix of shape {(m, n)} needs about {needed:.1f} GiB of dense "
-            f"arrays, above max_gigabytes={max_gigabytes}."
+            f"The latent low-rank representation of a matrix of shape {(m, n)} needs about {needed / 2**30:.1f} GiB of "
+            f"dense arrays, above memory={memory} bytes ({memory / 2**30:.1f} GiB)."
         )
 
 
@@ -169,7 +169,7 @@ def _closed_form(matrix: Matrix, U: Floats, values: Floats, V: Floats, weight: f
         L_factors=(U * half, U.T),
         objective=float(kept.sum()) + 0.5 * (weight or 0.0) * squared_error,
         optimality=0.0,
-        stop_reason="closed form",
+        stop_reason=StopReason.CLOSED_FORM,
     )
 
 
@@ -196,7 +196,7 @@ def _absolute_error(
     residual = problem.image(X, L)[2]
     parts = [_nuclear_norm(X), _nuclear_norm(L), float(np.abs(residual, dtype=np.float64).sum())]
     converged = optimality <= tolerance
-    reason: StopReason = "tolerance reached" if converged else "iteration limit"
+    reason = StopReason.TOLERANCE_REACHED if converged else StopReason.MAX_ITERATIONS_REACHED
     return LatentLowRankResult(
         W=np.ldexp(np.hstack([U * values, L * values]), matrix.exponent),
         H=np.vstack([X, V.T]),

@@ -25,21 +25,13 @@ from typing import Any
 
 import numpy as np
 from scipy import linalg
-from scipy.sparse.linalg import LinearOperator, svds
 
-from gsnmf.matrices.checks import check_count, check_indices, check_matrix
-from gsnmf.matrices.protocol import Matrix, wrap
+from gsnmf.matrices import wrap_in_memory
+from gsnmf.matrices.checks import check_count, check_indices
+from gsnmf.matrices.protocol import Matrix
+from gsnmf.matrices.singular_values import singular_triplets
 from gsnmf.nmf.results import CURResult, SVDResult
 from gsnmf.support.arrays import Floats, Indices
-
-_WHOLE = 300
-"""Up to this smaller dimension the whole decomposition is as fast as the leading part of it."""
-
-_MANY = 0.3
-"""From this part of the smaller dimension on, the whole decomposition is faster."""
-
-_MAX_BYTES = 1 << 31
-"""Largest dense copy of a sparse matrix that is made without being asked for."""
 
 
 def truncated_svd(matrix: Any, rank: Any) -> SVDResult:
@@ -75,12 +67,11 @@ def truncated_svd(matrix: Any, rank: Any) -> SVDResult:
     >>> round(result.relative_error**2, 6) == round(1 / 14, 6)
     True
     """
-    checked = check_matrix(matrix)
-    limit = min(checked.shape)
+    held = wrap_in_memory(matrix)
+    limit = min(held.shape)
     rank = check_count(rank, "rank")
     if rank > limit:
-        raise ValueError(f"rank must be in [1, {limit}] for the SVD of a matrix of shape {checked.shape}; got {rank}.")
-    held = wrap(checked)
+        raise ValueError(f"rank must be in [1, {limit}] for the SVD of a matrix of shape {held.shape}; got {rank}.")
     U, values, V = singular_triplets(held, rank)
     W = U * values
     explained = float(np.vdot(values.astype(np.float64), values.astype(np.float64)))
@@ -96,10 +87,10 @@ def truncated_svd(matrix: Any, rank: Any) -> SVDResult:
 
 def cur(
     matrix: Any,
+    rank: Any = None,
+    *,
     columns: Any = None,
     rows: Any = None,
-    *,
-    rank: Any = None,
     random_state: int | np.random.Generator | None = None,
 ) -> CURResult:
     r"""CUR decomposition: chosen columns and rows, and the matrix between them with the smallest error.
@@ -110,12 +101,12 @@ def cur(
     ----------
     matrix : array-like, DataFrame or sparse, shape (m, n)
         Finite and nonnegative. float32 stays float32; sparse is never made dense.
+    rank : int, optional
+        How many columns and how many rows to draw; needed unless both are given.
     columns, rows : sequences of int, optional
         Which ones to take, for example those of a `gsnmf.Selection`. Those left out are drawn without replacement, with
         probabilities proportional to their leverage scores: the squared row norms of the leading ``rank`` right (left)
         singular vectors.
-    rank : int, optional
-        How many to draw; needed if ``columns`` or ``rows`` is left out.
     random_state : int, numpy.random.Generator or None
         Seed of the draw.
 
@@ -137,20 +128,14 @@ def cur(
     >>> cur(matrix, columns=[0, 1], rows=[0, 1]).relative_error < 1e-12
     True
     """
-    checked = check_matrix(matrix)
-    held = wrap(checked)
-    m, n = checked.shape
+    held = wrap_in_memory(matrix)
+    m, n = held.shape
     if columns is None or rows is None:
-        if rank is None:
-            raise ValueError("rank must be given if columns or rows are left out: it says how many to draw.")
-        limit = min(m, n)
-        rank = check_count(rank, "rank")
-        if rank > limit:
-            raise ValueError(f"rank must be in [1, {limit}] to draw from a matrix of shape {(m, n)}; got {rank}.")
+        size = _check_size(rank, (m, n))
         rng = np.random.default_rng(random_state)
-        U, _, V = singular_triplets(held, rank)
-        columns = _draw(V, rank, rng) if columns is None else columns
-        rows = _draw(U, rank, rng) if rows is None else rows
+        U, _, V = singular_triplets(held, size)
+        columns = _draw(V, size, rng) if columns is None else columns
+        rows = _draw(U, size, rng) if rows is None else rows
     columns, rows = check_indices(columns, n, "columns"), check_indices(rows, m, "rows")
     left, left_inverse = _basis_and_inverse(held.columns(columns))
     right, right_inverse = _basis_and_inverse(held.T.columns(rows))
@@ -168,7 +153,7 @@ def cur(
     )
 
 
-def skeleton(matrix: Any, columns: Any, rows: Any) -> CURResult:
+def skeleton(matrix: Any, rank: Any = None, *, columns: Any = None, rows: Any = None) -> CURResult:
     r"""Pseudo-skeleton approximation: chosen columns and rows and the inverse of the block in which they meet.
 
     .. math:: M \approx C\, M(\mathrm{rows}, \mathrm{columns})^{-1} R
@@ -177,9 +162,12 @@ def skeleton(matrix: Any, columns: Any, rows: Any) -> CURResult:
     ----------
     matrix : array-like, DataFrame or sparse, shape (m, n)
         Finite and nonnegative. float32 stays float32; sparse is never made dense.
-    columns, rows : sequences of int
+    rank : int, optional
+        How many columns and how many rows to choose; needed unless both are given.
+    columns, rows : sequences of int, optional
         Which ones to take, at least one each. If their numbers differ, or the block is singular to working precision,
-        its pseudo-inverse takes the place of the inverse.
+        its pseudo-inverse takes the place of the inverse. Those left out are the pivots of a QR factorization of the
+        leading ``rank`` right (left) singular vectors, which keep the block far from singular.
 
     Returns
     -------
@@ -194,12 +182,15 @@ def skeleton(matrix: Any, columns: Any, rows: Any) -> CURResult:
     >>> skeleton(matrix, columns=[0, 1], rows=[1, 2]).relative_error < 1e-12
     True
     """
-    checked = check_matrix(matrix)
-    m, n = checked.shape
+    held = wrap_in_memory(matrix)
+    m, n = held.shape
+    if columns is None or rows is None:
+        U, _, V = singular_triplets(held, _check_size(rank, (m, n)))
+        columns = _pivots(V) if columns is None else columns
+        rows = _pivots(U) if rows is None else rows
     columns, rows = check_indices(columns, n, "columns"), check_indices(rows, m, "rows")
     if not columns.size or not rows.size:
         raise ValueError(f"columns and rows must have at least one index each; got {columns.size} and {rows.size}.")
-    held = wrap(checked)
     C, R = held.columns(columns), held.T.columns(rows).T
     U = np.asarray(linalg.pinv(C[rows]), dtype=held.dtype)
     W = C @ U
@@ -216,39 +207,20 @@ def skeleton(matrix: Any, columns: Any, rows: Any) -> CURResult:
     )
 
 
-def singular_triplets(matrix: Matrix, rank: int) -> tuple[Floats, Floats, Floats]:
-    """Leading left singular vectors (m x r), singular values in decreasing order, right vectors (n x r)."""
-    m, n = matrix.shape
-    if matrix.squared_norm == 0:
-        kind = matrix.dtype
-        return np.eye(m, rank, dtype=kind), np.zeros(rank, dtype=kind), np.eye(n, rank, dtype=kind)
-    if min(m, n) <= _WHOLE or rank > _MANY * min(m, n):
-        whole = linalg.svd(dense_copy(matrix), full_matrices=False, overwrite_a=True, check_finite=False)
-        return whole[0][:, :rank], whole[1][:rank], whole[2][:rank].T
-    operator = LinearOperator(
-        matrix.shape,
-        matvec=lambda x: matrix.dot(x.ravel()),
-        rmatvec=lambda x: matrix.T.dot(x.ravel()),
-        matmat=matrix.dot,
-        rmatmat=matrix.T.dot,
-        dtype=matrix.dtype,
-    )
-    start = np.random.default_rng(0).random(min(m, n)).astype(matrix.dtype)
-    triplets: tuple[Floats, Floats, Floats] = svds(operator, k=rank, v0=start)
-    U, values, Vt = triplets
-    order = np.argsort(values)[::-1]
-    return U[:, order], values[order], Vt[order].T
+def _check_size(rank: Any, shape: tuple[int, int]) -> int:
+    """How many columns and rows to choose."""
+    if rank is None:
+        raise ValueError("rank must be given if columns or rows are left out: it says how many to choose.")
+    limit, size = min(shape), check_count(rank, "rank")
+    if size > limit:
+        raise ValueError(f"rank must be in [1, {limit}] to choose from a matrix of shape {shape}; got {size}.")
+    return size
 
 
-def dense_copy(matrix: Matrix, max_bytes: float = _MAX_BYTES) -> Floats:
-    """All of the matrix as a dense array, or an error that says how large it would be."""
-    n_bytes = matrix.shape[0] * matrix.shape[1] * matrix.dtype.itemsize
-    if n_bytes > max_bytes:
-        raise ValueError(
-            f"The whole decomposition of a matrix of shape {matrix.shape} needs a dense copy of "
-            f"{n_bytes / 2**30:.1f} GiB, above the limit of {max_bytes / 2**30:.1f} GiB; ask for a smaller rank."
-        )
-    return matrix.columns(np.arange(matrix.shape[1]))
+def _pivots(vectors: Floats) -> Indices:
+    """As many positions as there are vectors, at which they are as independent as a greedy choice makes them."""
+    pivots = linalg.qr(vectors.T, mode="r", pivoting=True, check_finite=False)[1]
+    return np.asarray(pivots[: vectors.shape[1]], dtype=np.intp)
 
 
 def _draw(vectors: Floats, count: int, rng: np.random.Generator) -> Indices:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
 
 import numpy as np
 
 from gsnmf.support.arrays import Doubles, Floats, Indices
+from gsnmf.support.reasons import StopReason
+from gsnmf.support.records import Record
 
-StopReason = Literal["tolerance reached", "iteration limit", "no further decrease", "closed form"]
 
-
-@dataclass(frozen=True)
-class LowRankResult:
+@dataclass(frozen=True, eq=False)
+class LowRankResult(Record):
     """A matrix approximated by a product, M ~ W H.
 
     Attributes
@@ -39,7 +38,7 @@ class LowRankResult:
         return 1.0 - self.relative_error
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class NMFResult(LowRankResult):
     """A nonnegative factorization M ~ W H.
 
@@ -47,8 +46,9 @@ class NMFResult(LowRankResult):
     ----------
     optimality : float
         Relative violation of the optimality conditions, as the function that made the result defines it.
-    stop_reason : {"tolerance reached", "iteration limit", "no further decrease"}
-        With ``"no further decrease"`` the objective has stopped falling because of rounding.
+    stop_reason : StopReason
+        ``"tolerance reached"``, ``"max_iterations reached"``, or ``"no further decrease"`` if the objective has stopped
+        falling because of rounding.
     objective : array of length n_iterations + 1
         The objective at the start and after each iteration, divided by ||M||_F^2 / 2. It never rises. Each value is
         the one before plus the change, computed from the change of the factors; so values far below the first one
@@ -63,7 +63,7 @@ class NMFResult(LowRankResult):
     weight: float = 0.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SVDResult(LowRankResult):
     """A truncated singular value decomposition, W = U diag(singular_values) and H = V'.
 
@@ -76,7 +76,7 @@ class SVDResult(LowRankResult):
     singular_values: Floats
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CURResult(LowRankResult):
     """A matrix approximated from its own columns and rows, M ~ C U R: W = C U and H = R.
 
@@ -92,7 +92,7 @@ class CURResult(LowRankResult):
     U: Floats = field(repr=False)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LatentLowRankResult(LowRankResult):
     """A matrix that represents itself from both sides, M ~ M X + L M, held in factors: W H = M X + L M.
 
@@ -106,7 +106,8 @@ class LatentLowRankResult(LowRankResult):
         Value of the objective in the unit of M.
     optimality : float
         Relative violation of the optimality conditions.
-    stop_reason : {"closed form", "tolerance reached", "iteration limit"}
+    stop_reason : StopReason
+        ``"closed form"``, ``"tolerance reached"`` or ``"max_iterations reached"``.
     """
 
     X_factors: tuple[Floats, Floats] = field(repr=False)

@@ -37,13 +37,13 @@ import numpy as np
 from scipy import linalg
 
 from gsnmf.kernels.factor_descent import descend, descend_on_simplex, project_on_simplex
-from gsnmf.matrices.checks import check_count, check_matrix, check_positive, check_rank
-from gsnmf.matrices.protocol import Matrix, wrap
+from gsnmf.matrices import InMemoryMatrix, Matrix, wrap_in_memory
+from gsnmf.matrices.checks import check_count, check_positive, check_rank
 from gsnmf.nmf.alternating import (
     Point,
-    beyond,
     blas_threads,
     change,
+    extrapolated,
     inner,
     iterate,
     n_sweeps,
@@ -155,17 +155,18 @@ def minimum_volume(
     weight, delta = check_positive(weight, "weight"), check_positive(delta, "delta")
     tolerance = check_positive(tolerance, "tolerance")
     max_iterations = check_count(max_iterations, "max_iterations")
-    checked = check_matrix(matrix)
-    rank = check_rank(rank, checked.shape)
-    held = wrap(checked)
-    with blas_threads(checked.size * rank):
+    held = wrap_in_memory(matrix)
+    rank = check_rank(rank, held.shape)
+    with blas_threads(held.n_stored * rank):
         start = _start(held, rank, init, sum_to_one, np.random.default_rng(random_state))
-        result = _solve(held, start, checked.size, (weight, delta, sum_to_one), tolerance, max_iterations)
+        result = _solve(held, start, held.n_stored, (weight, delta, sum_to_one), tolerance, max_iterations)
     warn_unless_converged(result, tolerance, "gsnmf.nmf.minimum_volume")
     return result
 
 
-def _start(matrix: Matrix, rank: int, init: Any, sum_to_one: bool, rng: np.random.Generator) -> tuple[Floats, Floats]:
+def _start(
+    matrix: InMemoryMatrix, rank: int, init: Any, sum_to_one: bool, rng: np.random.Generator
+) -> tuple[Floats, Floats]:
     """W' and the best H for it: W as it is given or chosen, scaled so that the H that came with it is feasible."""
     if isinstance(init, str) and init == "spa-columns":
         chosen = matrix.columns(successive_projection(matrix, rank, axis="columns").columns).T
@@ -227,16 +228,16 @@ def _step(
     matrix: Matrix, model: _Model, now: Point, before: Point, momentum: float, sweeps: int
 ) -> tuple[Floats, Floats, Floats, float]:
     gram = now.W @ now.W.T
-    H_beyond = beyond(now.H, before.H, momentum)
-    W = np.maximum(beyond(now.W, before.W, momentum), 0)
-    target = beyond(now.HM, before.HM, momentum)
-    descend(W, target, H_beyond @ H_beyond.T + model.bound(gram), sweeps, _EPSILON)
+    H_ahead = extrapolated(now.H, before.H, momentum)
+    W = np.maximum(extrapolated(now.W, before.W, momentum), 0)
+    target = extrapolated(now.HM, before.HM, momentum)
+    descend(W, target, H_ahead @ H_ahead.T + model.bound(gram), sweeps, _EPSILON)
     WM, new_gram = times(matrix.T, W), W @ W.T
-    W_beyond = beyond(W, now.W, momentum)
-    H = H_beyond.copy()
+    W_ahead = extrapolated(W, now.W, momentum)
+    H = H_ahead.copy()
     project_on_simplex(H, model.sum_to_one)
-    target = beyond(WM, now.WM, momentum)
-    descend_on_simplex(H, target, W_beyond @ W_beyond.T, model.sum_to_one, _MAX_STEPS, _EPSILON)
+    target = extrapolated(WM, now.WM, momentum)
+    descend_on_simplex(H, target, W_ahead @ W_ahead.T, model.sum_to_one, _MAX_STEPS, _EPSILON)
     rise = change(now.W, W, now.HM, now.H @ now.H.T) + change(now.H, H, WM, new_gram)
     rise += model.weight * (model.volume(new_gram) - model.volume(gram))
     return W, H, WM, -rise

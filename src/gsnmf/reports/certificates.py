@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from gsnmf.explanation.comparison import Comparison
 from gsnmf.factorization.registry import methods
-from gsnmf.reports.words import counted, percent
-from gsnmf.results.records import Factorization
+from gsnmf.results import Factorization
+from gsnmf.support.words import counted, percent
 
 
 @dataclass(frozen=True)

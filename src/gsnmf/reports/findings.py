@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from gsnmf.datasets.readers.labelled import Axis, LabelledMatrix
+from gsnmf.datasets.readers.labelled import LabelledMatrix
 from gsnmf.explanation.comparison import Comparison, compare
-from gsnmf.explanation.explanation import Explanation, Factor, Residuals
+from gsnmf.explanation.residuals import Explanation, Residuals
 from gsnmf.reports.certificates import Certificate, certificates
 from gsnmf.reports.charts import Histogram, LineChart, histogram, rank_chart
 from gsnmf.reports.images import ImageFindings, factor_picture, image_findings, member_pictures
 from gsnmf.reports.pictures import ink_picture
-from gsnmf.reports.words import counted, listed, percent, shown
-from gsnmf.results.records import Factorization
-from gsnmf.support.arrays import Floats, Indices
+from gsnmf.results import Factor, Factorization
+from gsnmf.support.arrays import Axis, Floats, Indices
+from gsnmf.support.words import counted, listed, percent, shown
 from gsnmf.weights import DEFAULT_TOLERANCE
 
 MAX_ROWS = 500
@@ -243,7 +243,7 @@ def _bars(result: Factorization, comparison: Comparison, others: Sequence[Bar]) 
 
 
 def _view(number: int, factor: Factor, explanation: Explanation, data: LabelledMatrix) -> FactorView:
-    is_column = factor.axis == "column"
+    is_column = factor.axis == "columns"
     return FactorView(
         number=number,
         kind=data.column_kind if is_column else data.row_kind,

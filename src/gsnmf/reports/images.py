@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gsnmf.datasets.readers.labelled import Axis, LabelledMatrix
-from gsnmf.explanation.explanation import Explanation
+from gsnmf.datasets.readers.labelled import LabelledMatrix
+from gsnmf.explanation.residuals import Explanation
 from gsnmf.reports.pictures import grey_picture
-from gsnmf.reports.words import shown
-from gsnmf.support.arrays import Floats, Indices
+from gsnmf.support.arrays import Axis, Floats, Indices
+from gsnmf.support.words import shown
 
 _N_PAIRS = 8
 _MAX_CHOSEN = 60
@@ -64,7 +64,7 @@ def image_findings(explanation: Explanation, data: LabelledMatrix) -> ImageFindi
     result = explanation.result
     pixels, images = (result.columns, result.rows) if by_rows else (result.rows, result.columns)
     pixel_name, image_name = (data.column_name, data.row_name) if by_rows else (data.row_name, data.column_name)
-    held = explanation.products
+    held = explanation.matrix
     n_images = held.shape[0 if by_rows else 1]
     mean = (held if by_rows else held.T).column_sums / n_images
     return ImageFindings(
@@ -113,5 +113,5 @@ def _pairs(explanation: Explanation, data: LabelledMatrix, by_rows: bool) -> tup
 
 def _images(explanation: Explanation, indices: Indices, by_rows: bool) -> Floats:
     """Images as rows of an array."""
-    held = explanation.products.T if by_rows else explanation.products
+    held = explanation.matrix.T if by_rows else explanation.matrix
     return held.columns(indices).T

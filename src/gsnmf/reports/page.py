@@ -7,11 +7,11 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from gsnmf import __version__
-from gsnmf.factorization.saving import whole_file
 from gsnmf.reports import charts
 from gsnmf.reports.findings import Findings
-from gsnmf.reports.words import counted, grouped, percent
+from gsnmf.support.version import __version__
+from gsnmf.support.whole_files import whole_file
+from gsnmf.support.words import counted, grouped, percent
 
 
 def render_report(findings: Findings) -> str:

@@ -1,1 +1,9 @@
-"""What the library returns: small frozen records, and why the search for them ended."""
+"""What the library returns: small frozen records that can be compared and read in one line."""
+
+from gsnmf.results.convex import ConvexSolution
+from gsnmf.results.factorization import Factorization
+from gsnmf.results.factors import Factor
+from gsnmf.results.selection import Choice, Selection
+from gsnmf.results.weights import Weights
+
+__all__ = ["Choice", "ConvexSolution", "Factor", "Factorization", "Selection", "Weights"]

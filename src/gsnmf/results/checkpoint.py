@@ -10,24 +10,25 @@ from __future__ import annotations
 import os
 import time
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gsnmf.matrices.projection import State
 from gsnmf.matrices.protocol import Matrix
-from gsnmf.support.arrays import Doubles
+from gsnmf.support.arrays import Axis
+from gsnmf.support.whole_files import whole_file
 
-_FORMAT = 1
+_FORMAT = 2
 
 _SHARE = 20.0
 """A checkpoint is written when so many times as long has passed as the last one took."""
 
 _SAME = 1e-6
 """Relative difference of norms up to which two matrices are taken for one: sums in another order are not the same."""
-
-State = dict[str, NDArray[Any]]
 
 
 class Checkpoint:
@@ -40,10 +41,10 @@ class Checkpoint:
     matrix : Matrix
         The matrix, of which norms are compared with those in the file.
     method : str
-    rank : int
+    rank : int, or pair of int
     """
 
-    def __init__(self, path: str | os.PathLike[str], matrix: Matrix, method: str, rank: int) -> None:
+    def __init__(self, path: str | os.PathLike[str], matrix: Matrix, method: str, rank: int | tuple[int, int]) -> None:
         self.path = Path(path)
         self._identity = {
             "format": np.array(_FORMAT),
@@ -51,13 +52,13 @@ class Checkpoint:
             "rank": np.array(rank),
             "shape": np.array(matrix.shape),
             "dtype": np.array(matrix.dtype.name),
-            "norms": _sketch(matrix),
+            "norms": matrix.sketch(),
         }
         self._written_at = -np.inf
         self._took = 0.0
 
-    def load(self) -> State | None:
-        """The state in the file; None if there is no file."""
+    def load(self) -> tuple[list[tuple[Axis, int]], State] | None:
+        """The picks so far and the state of the projection after them; None if there is no file."""
         if not self.path.exists():
             return None
         try:
@@ -77,43 +78,25 @@ class Checkpoint:
                     f"checkpoint {self.path} belongs to another selection, of another {_WORDS.get(name, name)}"
                     f"{difference}; delete it or choose another file."
                 )
-        return stored
+        order, picks = stored.pop("picks.axes"), stored.pop("picks.indices")
+        return list(zip(order.tolist(), picks.tolist(), strict=True)), stored
 
-    def save(self, state: State, *, last: bool = False) -> None:
+    def save(self, picks: Sequence[tuple[Axis, int]], state: State, *, last: bool = False) -> None:
         """Replace the file, unless the one before is recent and this is not the last."""
         start = time.monotonic()
         if not last and start - self._written_at < _SHARE * self._took:
             return
-        part = self.path.with_name(f"{self.path.name}.part")
-        try:
-            with part.open("wb") as file:
-                identity = {f"identity.{name}": value for name, value in self._identity.items()}
-                arrays: dict[str, Any] = {**identity, **state}
-                np.savez(file, **arrays)
-                file.flush()
-                os.fsync(file.fileno())
-            part.replace(self.path)
-        except BaseException:
-            part.unlink(missing_ok=True)
-            raise
+        identity = {f"identity.{name}": value for name, value in self._identity.items()}
+        arrays: dict[str, Any] = {**identity, **state}
+        arrays["picks.axes"] = np.array([axis for axis, _ in picks])
+        arrays["picks.indices"] = np.array([index for _, index in picks], dtype=np.intp)
+        with whole_file(self.path) as file:
+            np.savez(file, **arrays)
         self._written_at = time.monotonic()
         self._took = self._written_at - start
 
 
 _WORDS = {"norms": "matrix: its norms are different"}
-
-
-def _sketch(matrix: Matrix) -> Doubles:
-    """A few sums of squared norms of columns and rows with random weights, which tell matrices apart."""
-    rng = np.random.default_rng(0)
-    if matrix.out_of_core:
-        from gsnmf.matrices.chunked.matrix import ChunkedMatrix
-
-        assert isinstance(matrix, ChunkedMatrix)
-        norms = matrix.squared_column_norms
-        return np.concatenate([rng.random((3, norms.size)) @ norms, matrix.row_sketch()])
-    sides = (matrix.squared_column_norms, matrix.T.squared_column_norms)
-    return np.concatenate([rng.random((3, norms.size)) @ norms for norms in sides])
 
 
 def _equal(found: NDArray[Any], expected: NDArray[Any]) -> bool:

@@ -15,11 +15,12 @@ from typing import Any, Literal, cast
 
 from gsnmf.convex.selection import convex_selection
 from gsnmf.kernels.threads import single_threaded_blas
-from gsnmf.matrices.protocol import Matrix
-from gsnmf.results.records import Selection, StopReason
+from gsnmf.matrices import InMemoryMatrix, Matrix
+from gsnmf.results import Choice, Selection
 from gsnmf.search.candidates import Candidates, Fit, candidate_pool
 from gsnmf.search.exchange import refine
 from gsnmf.search.pursuit import pursuit_path
+from gsnmf.search.starting_weights import starting_weights
 from gsnmf.selection.successive_projection import (
     generalized_successive_projection,
     successive_projection,
@@ -62,7 +63,7 @@ _BUDGETS: dict[str, _Budget] = {
 }
 
 
-_Method = Callable[[Matrix, int], Selection]
+_Method = Callable[[Any, int], Selection]
 
 _PROJECTIONS: tuple[_Method, ...] = (
     partial(successive_projection, axis="rows"),
@@ -85,29 +86,28 @@ def check_effort(effort: Any) -> Effort:
     return cast("Effort", effort)
 
 
-def automatic_selection(matrix: Matrix, rank: int | tuple[int, int], effort: Effort = "balanced") -> Selection:
+def automatic_choice(matrix: Matrix, rank: int | tuple[int, int], effort: Effort = "balanced") -> Choice:
     """The best selection that the effort affords; a pair (n_columns, n_rows) fixes how many of each."""
     budget = _BUDGETS[check_effort(effort)]
-    small = matrix.shape[0] * matrix.shape[1] <= budget.convex_entries and not matrix.out_of_core
+    small = matrix.shape[0] * matrix.shape[1] <= budget.convex_entries
     if not isinstance(rank, int):
-        if small:
-            return convex_selection(matrix, rank, method="auto", warn=False)
-        columns_and_rows = successive_projection_both(matrix, *rank)
-        return _named(columns_and_rows)
+        if small and isinstance(matrix, InMemoryMatrix):
+            return Choice(convex_selection(matrix, rank, method="auto", warn=False))
+        return Choice(successive_projection_both(matrix, *rank).named("auto"))
     n_exchanges = budget.seconds / _exchange_seconds(matrix.shape, budget.candidates, rank)
     pursued = effort != "fast"
     candidates = candidate_pool(matrix, _n_candidates(matrix.shape, budget, rank) if n_exchanges >= 1 or pursued else 0)
-    hulls = budget.hulls and not matrix.out_of_core  # they would read the data for every score
-    methods = [*_PROJECTIONS, *([_CONVEX] if small else []), *(_HULLS if hulls else [])]
+    methods: list[_Method] = [*_PROJECTIONS]
+    if isinstance(matrix, InMemoryMatrix):  # the others would read the data for every score
+        methods += [*([_CONVEX] if small else []), *(_HULLS if budget.hulls else [])]
     fits = _starts(candidates, rank, methods, with_pursuit=pursued)
     best = fits[0]
     for fit in fits[: budget.n_refined]:
         if best.squared_error > _EXACT * matrix.squared_norm:
             refined = refine(candidates, fit, max_exchanges=n_exchanges / budget.n_refined)
             best = min(best, refined, key=lambda f: f.squared_error)
-    order = "c" * best.columns.size + "r" * best.rows.size
-    reason: StopReason = "rank reached" if len(order) == rank else "residual is zero"
-    return Selection(best.columns, best.rows, order, "auto", reason)
+    selection = Selection.of_indices(best.columns, best.rows, "auto", rank)
+    return Choice(selection, starting_weights(matrix, best))
 
 
 def _n_candidates(shape: tuple[int, int], budget: _Budget, rank: int) -> int:
@@ -142,7 +142,3 @@ def _starts(candidates: Candidates, rank: int, methods: list[_Method], *, with_p
     if with_pursuit:
         fits.extend(list(pursuit_path(candidates, rank))[-1:])
     return sorted(fits, key=lambda fit: fit.squared_error)
-
-
-def _named(selection: Selection) -> Selection:
-    return Selection(selection.columns, selection.rows, selection.order, "auto", selection.stop_reason)

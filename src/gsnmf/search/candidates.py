@@ -40,7 +40,7 @@ def candidate_pool(matrix: Matrix, limit: int = 3000) -> Candidates:
     if limit == 0:
         return Candidates(matrix, none, none)
     least = 16 * _FEWEST * (m + n)
-    if least > _MOST_MEMORY and matrix.out_of_core:
+    if least > _MOST_MEMORY and not matrix.in_memory:
         raise ValueError(
             f"method must be one of 'gspa', 'spa-columns', 'spa-rows', 'spa-both' for a Dask array of shape {(m, n)}: "
             f"the products of candidates, which others keep in memory, would take {least / 1e9:.0f} GB."

@@ -9,28 +9,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-import numpy as np
-
 from gsnmf.kernels.threads import single_threaded_blas
 from gsnmf.matrices.protocol import Matrix
-from gsnmf.results.records import Selection
+from gsnmf.results import Choice, Selection
 from gsnmf.search.candidates import Candidates, Fit, candidate_pool
+from gsnmf.search.starting_weights import starting_weights
+from gsnmf.support.arrays import Axes
+from gsnmf.support.reasons import selection_reason
 
 _ROUNDING = 1e-14
 """A squared error below this part of the matrix is rounding."""
 
 
-def pursuit(matrix: Matrix, rank: int) -> Selection:
+def pursuit_choice(matrix: Matrix, rank: int) -> Choice:
     """Choose ``rank`` columns and rows greedily by what each guarantees to explain of the rest."""
-    fits = list(pursuit_path(candidate_pool(matrix), rank))
-    if not fits:
-        none = np.empty(0, dtype=np.intp)
-        return Selection(none, none, "", "pursuit", "residual is zero")
-    last = fits[-1]
-    order = _order(fits)
-    return Selection(
-        last.columns, last.rows, order, "pursuit", "rank reached" if len(order) == rank else "residual is zero"
-    )
+    candidates = candidate_pool(matrix)
+    fits = list(pursuit_path(candidates, rank))
+    last = fits[-1] if fits else candidates.empty()
+    selection = Selection(last.columns, last.rows, _order(fits), "pursuit", selection_reason(len(fits), rank))
+    return Choice(selection, starting_weights(matrix, last))
 
 
 def pursuit_path(candidates: Candidates, rank: int, start: Fit | None = None) -> Iterator[Fit]:
@@ -48,6 +45,6 @@ def pursuit_path(candidates: Candidates, rank: int, start: Fit | None = None) ->
             yield fit
 
 
-def _order(fits: list[Fit]) -> str:
+def _order(fits: list[Fit]) -> Axes:
     n_columns = [0, *(fit.columns.size for fit in fits)]
-    return "".join("c" if after > before else "r" for before, after in pairwise(n_columns))
+    return tuple("columns" if after > before else "rows" for before, after in pairwise(n_columns))

@@ -7,15 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from gsnmf.matrices.checks import check_matrix, check_positive, check_rank
-from gsnmf.matrices.protocol import wrap
+from gsnmf.matrices import wrap
+from gsnmf.matrices.checks import check_positive, check_rank
 from gsnmf.search.candidates import Fit, candidate_pool
 from gsnmf.search.pursuit import pursuit_path
 from gsnmf.support.arrays import Floats, Indices
+from gsnmf.support.records import Record
 
 
-@dataclass(frozen=True)
-class RankPath:
+@dataclass(frozen=True, eq=False)
+class RankPath(Record):
     """Nested selections by pursuit and the relative error of each.
 
     Attributes
@@ -89,7 +90,7 @@ def rank_path(matrix: Any, max_rank: int, *, target_error: float | None = None) 
     >>> path.smallest(0.25)
     2
     """
-    checked = wrap(check_matrix(matrix, lazy=True))
+    checked = wrap(matrix)
     limit = check_rank(max_rank, checked.shape)
     goal = 0.0 if target_error is None else check_positive(target_error, "target_error")
     fits: list[Fit] = []

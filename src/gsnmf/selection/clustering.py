@@ -22,15 +22,16 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from gsnmf.kernels.threads import single_threaded_blas
+from gsnmf.matrices import InMemoryMatrix
 from gsnmf.matrices.checks import check_count
-from gsnmf.matrices.protocol import Matrix, dense
-from gsnmf.support.arrays import Doubles, Flags, Floats, Indices
+from gsnmf.matrices.protocol import dense
+from gsnmf.support.arrays import Axis, Doubles, Flags, Floats, Indices
 
 _SMALL = 64
 """Up to this many columns or rows, singular vectors come from the eigenvectors of a Gram matrix."""
@@ -45,7 +46,6 @@ _TIE = 64.0
 """Squared quantities closer than this times eps are equal."""
 
 _Submatrix = Floats | sp.csc_array
-_Axis = Literal["columns", "rows"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,12 +67,12 @@ class Clusters:
     labels: Indices
 
 
-def hierarchical_clusters(matrix: Matrix, n_clusters: int, *, axis: _Axis = "columns") -> Clusters:
+def hierarchical_clusters(matrix: InMemoryMatrix, n_clusters: int, *, axis: Axis = "columns") -> Clusters:
     """Group columns (or rows) by direction, by repeated rank-two nonnegative factorization.
 
     Parameters
     ----------
-    matrix : Matrix, shape (m, n)
+    matrix : InMemoryMatrix, shape (m, n)
     n_clusters : int
         How many clusters at most. There are fewer if there are fewer nonzero columns, each then a cluster of its own,
         or if, to rounding, there are fewer directions.
@@ -96,7 +96,7 @@ def hierarchical_clusters(matrix: Matrix, n_clusters: int, *, axis: _Axis = "col
     Three directions:
 
     >>> import numpy as np
-    >>> from gsnmf.matrices.protocol import wrap
+    >>> from gsnmf.matrices import wrap
     >>> M = wrap(np.array([[1.0, 0, 2, 0, 1], [0, 1, 0, 0, 1], [0, 3, 0, 0, 0]]))
     >>> clusters = hierarchical_clusters(M, 3)
     >>> clusters.representatives, clusters.sizes, clusters.labels
@@ -131,7 +131,7 @@ class _Cluster:
     """How to split it; None if its columns are parallel."""
 
 
-def _split_repeatedly(matrix: Matrix, indices: Indices, n_clusters: int) -> list[_Cluster]:
+def _split_repeatedly(matrix: InMemoryMatrix, indices: Indices, n_clusters: int) -> list[_Cluster]:
     """Split the cluster that gains most until there are ``n_clusters``, or only parallel columns in each.
 
     The heap holds a cluster by its bound until it comes to the top, and then by the gain of its split.
@@ -165,7 +165,7 @@ def _split_repeatedly(matrix: Matrix, indices: Indices, n_clusters: int) -> list
     return leaves + [cluster for _, _, cluster, _ in heap]
 
 
-def _cluster(matrix: Matrix, indices: Indices) -> _Cluster:
+def _cluster(matrix: InMemoryMatrix, indices: Indices) -> _Cluster:
     norms = matrix.squared_column_norms[indices]
     if indices.size == 1:
         return _Cluster(indices, int(indices[0]), float(norms[0]))
@@ -178,7 +178,7 @@ def _cluster(matrix: Matrix, indices: Indices) -> _Cluster:
     closest = np.flatnonzero(cosines >= (1.0 - tolerance) * cosines.max())
     representative = int(indices[closest[np.argmax(norms[closest])]])
     energy, bound = float(squares[0]), float(squares[1])
-    first = _first_part(columns, left, coordinates) if bound > tolerance * energy else None
+    first = _first_part(columns, left, coordinates, np.sqrt(norms)) if bound > tolerance * energy else None
     parts = None if first is None else (indices[first], indices[~first])
     return _Cluster(indices, representative, energy, bound, parts)
 
@@ -227,15 +227,18 @@ def _krylov(columns: _Submatrix, transpose: Any, norms: Doubles) -> tuple[Floats
     return basis, image
 
 
-def _first_part(columns: _Submatrix, left: Floats, coordinates: Floats) -> Flags | None:
+def _first_part(columns: _Submatrix, left: Floats, coordinates: Floats, lengths: Doubles) -> Flags | None:
     """Which columns belong to the first of two nonnegative factors; None if nothing tells them apart.
+
+    Columns that are orthogonal to both, up to rounding, stay together: the shares of their weights say nothing.
 
     Where no share of weights lies near one half, the split is the nearest gap between shares, so that columns of one
     direction stay together and neither part is empty.
     """
     weights = _rank_two_weights(columns, left, coordinates)
     total = weights.sum(axis=0)
-    shares = np.divide(weights[0], total, out=np.full(total.size, 0.5), where=total > 0)
+    rounding = _TIE * float(np.finfo(columns.dtype).eps) * lengths
+    shares = np.divide(weights[0], total, out=np.full(total.size, 0.5), where=total > rounding)
     ordered = np.sort(shares)
     gaps = np.flatnonzero(np.diff(ordered) > np.sqrt(np.finfo(columns.dtype).eps))
     if gaps.size == 0:

@@ -89,7 +89,7 @@ class ReducedColumns:
         """Choose a column: extend the basis and the coordinates. Its weight in the others is zero as yet."""
         k = self.size
         self._triangle[:k, k] = self._targets[index, :k]
-        residual = orthogonalised(self.matrix.column(index), self.basis)
+        residual = orthogonalised(self.matrix.columns(np.array([index]))[:, 0], self.basis)
         length = float(np.linalg.norm(residual))
         if length > self._zero * self.lengths[index]:
             residual = orthogonalised(residual / length, self.basis)  # a short residual is not orthogonal enough

@@ -13,19 +13,17 @@ doi:10.1109/TPAMI.2019.2956046.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
+from gsnmf.matrices import InMemoryMatrix, Matrix
 from gsnmf.matrices.checks import check_count
-from gsnmf.matrices.protocol import Matrix, dense
+from gsnmf.matrices.protocol import dense
 from gsnmf.selection.clustering import hierarchical_clusters
-from gsnmf.support.arrays import Doubles, Floats, Indices
+from gsnmf.support.arrays import Axis, Doubles, Floats, Indices
 
 _CANDIDATES = 4
 """Successive projection looks at this many times as many columns as are asked for."""
-
-_Axis = Literal["columns", "rows"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +43,7 @@ class Preselection:
     column_sizes: Indices
     row_sizes: Indices
 
-    def reduced(self, matrix: Matrix) -> Floats:
+    def reduced(self, matrix: InMemoryMatrix) -> Floats:
         """M[rows][:, columns], each column and row times the square root of its size, as a dense array.
 
         In the unit in which ``matrix`` is held (`Matrix.exponent`).
@@ -56,12 +54,12 @@ class Preselection:
         return np.asarray(block * row_scale[:, np.newaxis] * column_scale)
 
 
-def preselect(matrix: Matrix, n_columns: int, n_rows: int) -> Preselection:
+def preselect(matrix: InMemoryMatrix, n_columns: int, n_rows: int) -> Preselection:
     """Choose columns and rows that stand for all the others: representatives of `hierarchical_clusters`.
 
     Parameters
     ----------
-    matrix : Matrix, shape (m, n)
+    matrix : InMemoryMatrix, shape (m, n)
     n_columns, n_rows : int
         How many of each at most. A side that has no more nonzero ones is kept whole.
     """
@@ -70,7 +68,7 @@ def preselect(matrix: Matrix, n_columns: int, n_rows: int) -> Preselection:
     return Preselection(columns.representatives, rows.representatives, columns.sizes, rows.sizes)
 
 
-def largest_and_farthest(matrix: Matrix, n: int, *, axis: _Axis = "columns") -> Indices:
+def largest_and_farthest(matrix: Matrix, n: int, *, axis: Axis = "columns") -> Indices:
     """At most ``n`` nonzero columns (or rows): half by successive projection, the others by the largest norms.
 
     Returns
@@ -86,12 +84,12 @@ def largest_and_farthest(matrix: Matrix, n: int, *, axis: _Axis = "columns") -> 
     Examples
     --------
     >>> import numpy as np
-    >>> from gsnmf.matrices.protocol import wrap
+    >>> from gsnmf.matrices import wrap
     >>> largest_and_farthest(wrap(np.array([[9.0, 8, 0, 7], [0, 0, 1, 0]])), 2)
     array([0, 1])
     """
     n = check_count(n, "n")
-    side = matrix if axis == "columns" else matrix.T
+    side = matrix.along(axis)
     by_norm = np.argsort(-side.squared_column_norms, kind="stable")[: np.count_nonzero(side.squared_column_norms)]
     if by_norm.size <= n:
         return np.sort(by_norm)

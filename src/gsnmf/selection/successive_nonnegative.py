@@ -21,18 +21,16 @@ Sci. 7 (2014), doi:10.1137/130946782.
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 
 from gsnmf.kernels.threads import single_threaded_blas
 from gsnmf.matrices.protocol import Matrix
-from gsnmf.results.records import Selection, StopReason
+from gsnmf.results import Selection
 from gsnmf.selection.cone_projection import ReducedColumns, project_on_hull
-from gsnmf.support.arrays import Indices
+from gsnmf.support.arrays import Axis, Indices
 
 
-def successive_nonnegative_projection(matrix: Matrix, rank: int, *, axis: Literal["columns", "rows"]) -> Selection:
+def successive_nonnegative_projection(matrix: Matrix, rank: int, *, axis: Axis) -> Selection:
     """SNPA: choose ``rank`` columns, or rows, each the farthest from the convex hull of those before it and the origin.
 
     Parameters
@@ -60,23 +58,19 @@ def successive_nonnegative_projection(matrix: Matrix, rank: int, *, axis: Litera
     Four corners of a square and its centre have rank three only:
 
     >>> import numpy as np
-    >>> from gsnmf.matrices.protocol import wrap
+    >>> from gsnmf.matrices import wrap
     >>> M = wrap(np.array([[1.0, 2, 1.5, 1, 2], [2, 2, 1.5, 1, 1], [2, 1, 2, 3, 2]]))
     >>> successive_nonnegative_projection(M, 4, axis="columns").columns
     array([3, 1, 0, 4])
     """
-    side = matrix if axis == "columns" else matrix.T
+    side = matrix.along(axis)
     hull = _Hull(side, min(rank, side.shape[1]))
     chosen: list[int] = []
     with single_threaded_blas():
         while len(chosen) < rank and (farthest := hull.columns.farthest()) is not None:
             hull.choose(farthest)
             chosen.append(farthest)
-    indices, none = np.array(chosen, dtype=np.intp), np.empty(0, dtype=np.intp)
-    reason: StopReason = "rank reached" if indices.size == rank else "residual is zero"
-    if axis == "columns":
-        return Selection(indices, none, "c" * indices.size, "snpa", reason)
-    return Selection(none, indices, "r" * indices.size, "snpa-rows", reason)
+    return Selection.of(((axis, index) for index in chosen), f"snpa-{axis}", rank)
 
 
 class _Hull:

@@ -39,9 +39,9 @@ from gsnmf.kernels.nonnegative import nonnegative_least_squares
 from gsnmf.kernels.threads import single_threaded_blas
 from gsnmf.matrices.protocol import BLOCK_BYTES, Matrix
 from gsnmf.matrices.residual_norms import TIE
-from gsnmf.results.records import Selection, StopReason
+from gsnmf.results import Selection
 from gsnmf.selection.cone_projection import ReducedColumns, first_of_largest
-from gsnmf.support.arrays import Doubles, Floats, Indices
+from gsnmf.support.arrays import Axis, Doubles, Floats, Indices
 
 Rule = Literal["max", "dist", "greedy"]
 
@@ -53,7 +53,7 @@ _GRAM_BYTES = 1 << 28
 """Memory for rows of M'M."""
 
 
-def xray(matrix: Matrix, rank: int, *, rule: Rule = "max", axis: Literal["columns", "rows"]) -> Selection:
+def xray(matrix: Matrix, rank: int, *, rule: Rule = "max", axis: Axis) -> Selection:
     """XRAY: choose ``rank`` columns, or rows, that are extreme rays of the cone of all of them.
 
     Parameters
@@ -95,14 +95,14 @@ def xray(matrix: Matrix, rank: int, *, rule: Rule = "max", axis: Literal["column
     The columns between the first and the last are in their cone:
 
     >>> import numpy as np
-    >>> from gsnmf.matrices.protocol import wrap
+    >>> from gsnmf.matrices import wrap
     >>> M = wrap(np.array([[1.0, 2, 3, 0], [0, 1, 9, 5]]))
     >>> xray(M, 2, axis="columns").columns
     array([3, 0])
     """
     if rule not in get_args(Rule):
         raise ValueError(f"rule must be one of {', '.join(map(repr, get_args(Rule)))}; got {rule!r}.")
-    side = matrix if axis == "columns" else matrix.T
+    side = matrix.along(axis)
     cone = _Cone(side, min(rank, side.shape[1]))
     scores = None if rule == "max" else _Scores(cone, rule)
     chosen: list[int] = []
@@ -110,11 +110,7 @@ def xray(matrix: Matrix, rank: int, *, rule: Rule = "max", axis: Literal["column
         while len(chosen) < rank and (index := _next(cone, scores)) is not None:
             cone.choose(index)
             chosen.append(index)
-    indices, none = np.array(chosen, dtype=np.intp), np.empty(0, dtype=np.intp)
-    reason: StopReason = "rank reached" if indices.size == rank else "residual is zero"
-    if axis == "columns":
-        return Selection(indices, none, "c" * indices.size, "xray", reason)
-    return Selection(none, indices, "r" * indices.size, "xray-rows", reason)
+    return Selection.of(((axis, index) for index in chosen), f"xray-{axis}", rank)
 
 
 def _next(cone: _Cone, scores: _Scores | None) -> int | None:

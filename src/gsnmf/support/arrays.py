@@ -22,3 +22,21 @@ RawMatrix: TypeAlias = Floats | Sparse
 
 Axis: TypeAlias = Literal["columns", "rows"]
 """What is chosen from a matrix."""
+
+Axes: TypeAlias = tuple[Axis, ...]
+
+COLUMNS_AND_ROWS: Axes = ("columns", "rows")
+COLUMNS_ALONE: Axes = ("columns",)
+
+
+def axes_of(n_columns: int, n_rows: int) -> Axes:
+    """The axis of each index where columns come first, then rows.
+
+    Examples
+    --------
+    >>> axes_of(2, 1)
+    ('columns', 'columns', 'rows')
+    """
+    columns: Axes = ("columns",)
+    rows: Axes = ("rows",)
+    return columns * n_columns + rows * n_rows

@@ -4,7 +4,7 @@ For chosen columns C = M(:, columns) and rows R = M(rows, :) the weights solve t
 
 .. math:: \min_{P_1 \ge 0,\; P_2 \ge 0} \; \tfrac12 \|M - C P_1 - P_2 R\|_F^2 .
 
-With one side only it is nonnegative least squares, one small problem a column, and solved exactly (`one_sided`). With
+With one side only it is nonnegative least squares, one small problem per column, and solved exactly (`one_sided`). With
 both it is singular, and solved by projected conjugate gradients (`joint`) until the violation of the optimality
 conditions (`optimality`) is below the tolerance.
 """
@@ -16,7 +16,7 @@ from gsnmf.weights.fitting import (
     solve_weights,
     warn_unless_converged,
 )
-from gsnmf.weights.one_sided import cone_weights, remaining_weights
+from gsnmf.weights.one_sided import cone_weights, remaining_weights, row_weights_for
 
 __all__ = [
     "DEFAULT_MAX_ITERATIONS",
@@ -24,6 +24,7 @@ __all__ = [
     "cone_weights",
     "fit_weights",
     "remaining_weights",
+    "row_weights_for",
     "solve_weights",
     "warn_unless_converged",
 ]

@@ -10,10 +10,12 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from gsnmf.kernels.threads import single_threaded_blas
-from gsnmf.matrices.checks import check_count, check_indices, check_matrix, check_positive, is_dask
-from gsnmf.matrices.protocol import Matrix, wrap
-from gsnmf.results.records import Weights
+from gsnmf.matrices.checks import check_count, check_indices, check_positive
+from gsnmf.matrices.protocol import Matrix
+from gsnmf.matrices.wrapping import check_block, wrap
+from gsnmf.results import Weights
 from gsnmf.support.arrays import Floats, Indices
+from gsnmf.weights.by_rows import solve_by_rows
 from gsnmf.weights.joint import JointProblem, solve_joint
 from gsnmf.weights.one_sided import one_sided_weights
 from gsnmf.weights.optimality import CANCELLED, ratio
@@ -64,19 +66,14 @@ def fit_weights(
     >>> weights.converged
     True
     """
-    checked = check_matrix(matrix, lazy=True)
-    m, n = checked.shape
+    tolerance = check_positive(tolerance, "tolerance")
+    max_iterations = check_count(max_iterations, "max_iterations")
+    held = wrap(matrix)
+    m, n = held.shape
     columns, rows = check_indices(columns, n, "columns"), check_indices(rows, m, "rows")
     if start is not None:
         start = _check_start(start, (columns.size, n), (m, rows.size))
-    weights = solve_weights(
-        wrap(checked),
-        columns,
-        rows,
-        tolerance=check_positive(tolerance, "tolerance"),
-        max_iterations=check_count(max_iterations, "max_iterations"),
-        start=start,
-    )
+    weights = solve_weights(held, columns, rows, tolerance=tolerance, max_iterations=max_iterations, start=start)
     warn_unless_converged(weights, tolerance)
     return weights
 
@@ -103,13 +100,8 @@ def solve_weights(
     start: tuple[Floats, Floats] | None = None,
 ) -> Weights:
     """`fit_weights` for input that is known to be right, and without its warning."""
-    if matrix.out_of_core:
-        from gsnmf.matrices.chunked.matrix import ChunkedMatrix
-        from gsnmf.weights.by_rows import solve_chunked_weights
-
-        assert isinstance(matrix, ChunkedMatrix)
-        given = None if start is None else start[0]
-        return solve_chunked_weights(matrix, columns, rows, tolerance, max_iterations, given)
+    if not matrix.in_memory:
+        return solve_by_rows(matrix, columns, rows, tolerance, max_iterations, None if start is None else start[0])
     m, n = matrix.shape
     used_columns, used_rows = _nonzero(matrix, columns), _nonzero(matrix.T, rows)
     if start is not None:
@@ -158,16 +150,8 @@ def _solve_nonzero(
 def _check_start(
     start: tuple[Floats, Floats], column_shape: tuple[int, int], row_shape: tuple[int, int]
 ) -> tuple[Floats, Floats]:
-    checked = []
-    for part, shape, name in zip(start, (column_shape, row_shape), ("column", "row"), strict=True):
-        if is_dask(part) and part.shape == shape:  # lazy row weights, which follow from the column weights
-            checked.append(part)
-            continue
-        array = np.asarray(part, dtype=np.float64)
-        if array.shape != shape or not np.all(array >= 0) or not np.all(np.isfinite(array)):
-            raise ValueError(
-                f"start must give nonnegative {name} weights of shape {shape}; got shape {array.shape}"
-                + ("." if array.shape != shape else " with a negative or infinite entry or NaN.")
-            )
-        checked.append(array)
-    return checked[0], checked[1]
+    column_weights, row_weights = start
+    return (
+        check_block(column_weights, column_shape, name="the column weights of start", nonnegative=True),
+        check_block(row_weights, row_shape, name="the row weights of start", nonnegative=True),
+    )

@@ -6,12 +6,14 @@ column of the matrix is a problem of r unknowns and r equations.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy import linalg
 
 from gsnmf.kernels.nonnegative import coordinate_sweep, nonnegative_least_squares, nonnegative_quadratic
+from gsnmf.kernels.orthogonal import orthogonal_factors
 from gsnmf.kernels.threads import single_threaded_blas
 from gsnmf.matrices.protocol import Matrix
 from gsnmf.support.arrays import Doubles, Floats, Indices
@@ -27,33 +29,14 @@ def one_sided_weights(matrix: Matrix, indices: Indices) -> tuple[Doubles, float,
     """Exact weights of columns alone, as an n x r array, with the squared error and the violation."""
     if indices.size == 0:
         return np.zeros((matrix.shape[1], 0)), matrix.squared_norm, 0.0
-    lengths = np.sqrt(matrix.squared_column_norms[indices])
-    orthogonal, triangle = reduced(matrix.columns(indices).astype(np.float64, copy=False) / lengths)
-    targets = np.ascontiguousarray(matrix.T.dot(orthogonal), dtype=np.float64)
-    X, squared_error, optimality = reduced_weights(triangle, targets, matrix.squared_norm)
-    return X / lengths, squared_error, optimality
-
-
-def reduced_weights(triangle: Doubles, targets: Doubles, squared_norm: float) -> tuple[Doubles, float, float]:
-    """Exact weights for R and M'Q of a factorization C = QR of columns of unit length, the error and the violation."""
+    triangle, targets = matrix.reduced(indices)
     X = exact_weights(triangle, targets)
     residual = targets - X @ triangle.T
-    outside = max(0.0, squared_norm - float(np.vdot(targets, targets)))
+    outside = max(0.0, matrix.squared_norm - float(np.vdot(targets, targets)))
     squared_error = outside + float(np.vdot(residual, residual))
     violated = violation(X, -(residual @ triangle))
-    return X, squared_error, relative_violation(violated, squared_error, squared_norm)
-
-
-def reduced(basis: Doubles) -> tuple[Doubles, Doubles]:
-    """An orthogonal basis of the columns of a matrix, and the triangle that makes them from it, both r columns wide."""
-    with single_threaded_blas():  # threads gain nothing on few columns, and lose much on a busy machine
-        factors: tuple[Any, Any] = linalg.qr(basis, mode="economic", check_finite=False)
-    orthogonal, triangle = factors
-    missing = triangle.shape[1] - triangle.shape[0]
-    if missing > 0:  # more columns than they have entries
-        triangle = np.vstack([triangle, np.zeros((missing, triangle.shape[1]))])
-        orthogonal = np.hstack([orthogonal, np.zeros((orthogonal.shape[0], missing))])
-    return orthogonal, np.ascontiguousarray(triangle)
+    lengths = np.sqrt(matrix.squared_column_norms[indices])
+    return X / lengths, squared_error, relative_violation(violated, squared_error, matrix.squared_norm)
 
 
 def exact_weights(triangle: Doubles, targets: Doubles, n_sweeps: int = 0) -> Doubles:
@@ -78,7 +61,7 @@ def cone_weights(generators: Doubles, point: Doubles) -> Doubles:
     lengths = np.linalg.norm(generators, axis=0)
     used = np.flatnonzero(lengths)
     if used.size:
-        orthogonal, triangle = reduced(generators[:, used] / lengths[used])
+        orthogonal, triangle = orthogonal_factors(generators[:, used] / lengths[used])
         weights[used] = exact_weights(triangle, (point @ orthogonal)[None])[0] / lengths[used]
     return weights
 
@@ -116,7 +99,7 @@ def remaining_weights(matrix: Matrix, columns: Indices, column_weights: Floats, 
         if _well_conditioned(gram):
             solved = _exact_by_gram(gram, _remainder_dot(matrix, columns, column_weights, unit))
         else:
-            orthogonal, triangle = reduced(unit)
+            orthogonal, triangle = orthogonal_factors(unit)
             targets = _remainder_dot(matrix, columns, column_weights, orthogonal)
             solved = exact_weights(triangle, targets, GUESSING_SWEEPS)
         weights[:, used] = np.ldexp(solved / lengths[used], matrix.exponent - exponents[used])
@@ -142,3 +125,13 @@ def _exact_by_gram(gram: Doubles, linear: Doubles) -> Doubles:
     with single_threaded_blas():
         nonnegative_quadratic(X, gram, linear)
     return X
+
+
+def row_weights_for(matrix: Matrix, columns: Indices, column_weights: Floats, basis: Floats) -> Any:
+    """`remaining_weights` in the precision of the matrix, as an array that stays with the data."""
+    work = partial(_row_weights, columns=columns)
+    return matrix.map_rows(work, basis.shape[0], shared=(column_weights, basis))
+
+
+def _row_weights(rows: Matrix, column_weights: Floats, basis: Floats, *, columns: Indices) -> Floats:
+    return remaining_weights(rows, columns, column_weights, basis).astype(rows.dtype, copy=False)

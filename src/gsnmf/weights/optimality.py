@@ -31,5 +31,5 @@ def relative_violation(violated: float, squared_error: float, squared_norm: floa
 
 
 def ratio(value: float, scale: float) -> float:
-    """A part of a whole; nothing is no part of nothing."""
+    """``value / scale``, and 0 where the scale is zero."""
     return float(value / scale) if scale > 0 else 0.0

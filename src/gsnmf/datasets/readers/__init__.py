@@ -10,10 +10,11 @@ from typing import Literal
 from gsnmf.datasets.readers.arrays import read_cluto, read_mat, read_matrix_market, read_npy, read_npz
 from gsnmf.datasets.readers.files import STANDARD_INPUT, FileError, read_lines
 from gsnmf.datasets.readers.images import IMAGE_SUFFIXES, read_image_folder
-from gsnmf.datasets.readers.labelled import Axis, LabelledMatrix
+from gsnmf.datasets.readers.labelled import LabelledMatrix
 from gsnmf.datasets.readers.tables import read_csv, read_h5ad, read_parquet
 from gsnmf.datasets.readers.text import TEXT_SUFFIXES, read_text_folder, read_text_lines
-from gsnmf.matrices.checks import check_count, check_matrix
+from gsnmf.matrices.checks import check_count
+from gsnmf.support.arrays import Axis
 
 __all__ = ["FORMATS", "STREAMED_FORMATS", "FileError", "LabelledMatrix", "read_matrix", "read_names"]
 
@@ -156,11 +157,11 @@ def read_matrix(
     if form is not _FORMATS["images"]:
         data = replace(data, image_order=image_order)
     name = "standard input" if source == STANDARD_INPUT else str(source)
-    named = replace(data, matrix=check_matrix(data.matrix, name=name), source=name)
+    named = replace(data, source=name)
     for axis, names in (("rows", rows), ("columns", columns)):
         if names is not None:
             named = _with_names(named, axis, Path(names))  # type: ignore[arg-type]
-    return named
+    return named.checked()
 
 
 def read_names(path: str | Path) -> tuple[str, ...]:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
 
-from gsnmf.support.arrays import Floats, RawMatrix
+from gsnmf.matrices import Matrix, wrap
+from gsnmf.support.arrays import Axis, Floats, RawMatrix
+from gsnmf.support.records import Record
 
-Axis = Literal["rows", "columns"]
 
-
-@dataclass(frozen=True)
-class LabelledMatrix:
+@dataclass(frozen=True, eq=False)
+class LabelledMatrix(Record):
     """A matrix with the names of its rows and columns, as a file has them.
 
     Attributes
@@ -67,6 +68,17 @@ class LabelledMatrix:
                     f"image_shape must have as many pixels as the matrix has {self.pixels}, {length}; "
                     f"got {height} x {width}."
                 )
+
+    @cached_property
+    def held(self) -> Matrix:
+        """The matrix as algorithms hold it, checked once."""
+        return wrap(self.matrix, name=self.source or "matrix")
+
+    def checked(self) -> LabelledMatrix:
+        """The same with the matrix as its check leaves it: floating-point numbers, canonical if it is sparse."""
+        copy = replace(self, matrix=self.held.data)
+        copy.__dict__["held"] = self.held
+        return copy
 
     def row_name(self, index: int) -> str:
         """The name of a row, or one made from its position."""

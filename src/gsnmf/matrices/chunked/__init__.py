@@ -1,4 +1,9 @@
-"""Dask arrays: what their chunks must be, passes over them, products, and arrays as lazy as they are.
+"""Matrices in the chunks of Dask arrays: passes over them, products, projections, and arrays as lazy as they are.
 
-Imported only where a Dask array is, since nothing else needs Dask.
+Imported only where there is a Dask array: nothing else needs Dask.
 """
+
+from gsnmf.matrices.chunked.chunks import check_dask_array
+from gsnmf.matrices.chunked.matrix import ChunkedMatrix
+
+__all__ = ["ChunkedMatrix", "check_dask_array"]

@@ -12,19 +12,20 @@ import numpy as np
 import scipy.sparse as sp
 
 from gsnmf.kernels.threads import in_one_thread
-from gsnmf.matrices.checks import check_matrix, float_type, is_dask
+from gsnmf.matrices.checks import check_with_largest, float_type
 from gsnmf.matrices.chunked.chunks import held
-from gsnmf.matrices.chunked.passes import NO_META, only
-from gsnmf.matrices.protocol import dense
+from gsnmf.matrices.chunked.passes import NO_META, single_chunk
+from gsnmf.matrices.holding import hold
+from gsnmf.matrices.protocol import dense, largest_of
 from gsnmf.support.arrays import Floats, Indices
 
 
-def gather(matrix: da.Array, indices: Indices, *, across: bool) -> Floats:
+def gather(matrix: da.Array, indices: Indices, *, transposed: bool) -> Floats:
     """Columns of a Dask array, or rows as columns, as a dense block in memory."""
     dtype = np.dtype(float_type(matrix.dtype, "matrix"))
     if indices.size == 0:
-        return np.empty((matrix.shape[1 if across else 0], 0), dtype=dtype)
-    lazy, order, _ = gathered(_typed(matrix, dtype), indices, across)
+        return np.empty((matrix.shape[1 if transposed else 0], 0), dtype=dtype)
+    lazy, order, _ = gathered(_typed(matrix, dtype), indices, transposed)
     return np.asarray(lazy.compute()[:, order])
 
 
@@ -33,20 +34,22 @@ def lazy_columns(matrix: da.Array, indices: Indices) -> da.Array:
     dtype = np.dtype(float_type(matrix.dtype, "matrix"))
     if indices.size == 0:
         return da.empty((matrix.shape[0], 0), chunks=(matrix.chunks[0], (0,)), dtype=dtype)
-    lazy, order, _ = gathered(_typed(matrix, dtype), indices, across=False)
+    lazy, order, _ = gathered(_typed(matrix, dtype), indices, transposed=False)
     return lazy.map_blocks(_reordered, order, dtype=dtype, meta=np.empty((0, 0), dtype=dtype))
 
 
 def left_factor(matrix: da.Array, columns: Indices, row_weights: Any) -> Floats:
     """[M[:, columns], P2] as a Dask array in the chunks of the rows of the matrix, for lazy or other weights."""
-    weights = row_weights if is_dask(row_weights) else da.from_array(row_weights, chunks=(matrix.chunks[0], -1))
+    weights = (
+        row_weights if isinstance(row_weights, da.Array) else da.from_array(row_weights, chunks=(matrix.chunks[0], -1))
+    )
     parts = [part for part in (lazy_columns(matrix, columns), weights) if part.shape[1]]
     if not parts:
         return cast("Floats", weights)
     return cast("Floats", da.concatenate(parts, axis=1).rechunk({1: -1}))
 
 
-def map_rows(
+def map_chunks_of_rows(
     matrix: da.Array,
     function: Callable[..., Floats],
     width: int,
@@ -54,7 +57,7 @@ def map_rows(
     shared: tuple[Floats, ...] = (),
     name: str = "matrix",
 ) -> da.Array:
-    """Lazily, what a function of checked rows gives for each, ``width`` numbers a row; chunks of rows stay as they are.
+    """Lazily, what a function of a matrix of checked rows gives, ``width`` numbers per row, in the same chunks of rows.
 
     All columns of a chunk of rows are put together for it. The ``shared`` arrays, which go to each worker once, are its
     other arguments.
@@ -71,14 +74,22 @@ def map_rows(
     )  # fmt: skip
 
 
-def in_chunks_of_rows(array: da.Array, function: Callable[[Floats], Any]) -> list[tuple[int, Any]]:
-    """What a function gives for each chunk of rows, which should be little, with the number of its first row.
-
-    The array has all its columns in one chunk.
-    """
+def strongest_rows(array: da.Array, count: int) -> list[tuple[Indices, Floats]]:
+    """Positions and values of the largest positive entries of each column of an array with one chunk of columns."""
     starts = np.cumsum((0, *array.chunks[0]))
-    found = dask.compute(*[dask.delayed(function)(chunk) for chunk in array.to_delayed()[:, 0]])
-    return [(int(start), part) for start, part in zip(starts, found, strict=False)]
+    found = dask.compute(*[dask.delayed(_strongest)(chunk, count) for chunk in array.to_delayed()[:, 0]])
+    best = []
+    for k in range(array.shape[1]):
+        positions = np.concatenate([start + part[k][0] for start, part in zip(starts, found, strict=False)])
+        values = np.concatenate([part[k][1] for part in found])
+        at = largest_of(values, count)
+        best.append((positions[at], values[at]))
+    return best
+
+
+def _strongest(chunk: Floats, count: int) -> list[tuple[Indices, Floats]]:
+    found = [(largest_of(column, count), column) for column in chunk.T]
+    return [(positions, column[positions]) for positions, column in found]
 
 
 def located(indices: Indices, sizes: tuple[int, ...]) -> tuple[Indices, list[Indices], Indices]:
@@ -91,22 +102,22 @@ def located(indices: Indices, sizes: tuple[int, ...]) -> tuple[Indices, list[Ind
     return blocks, [ordered[owners == b] - starts[b] for b in blocks], np.argsort(sorting)
 
 
-def thick(array: da.Array, blocks: Indices, across: bool) -> da.Array:
-    """The chunks of these numbers along the columns, or, ``across``, along the rows."""
-    return array.blocks[blocks.tolist(), :] if across else array.blocks[:, blocks.tolist()]
+def chunks_at(array: da.Array, blocks: Indices, transposed: bool) -> da.Array:
+    """The chunks of these numbers along the columns, or, ``transposed``, along the rows."""
+    return array.blocks[blocks.tolist(), :] if transposed else array.blocks[:, blocks.tolist()]
 
 
-def gathered(array: da.Array, indices: Indices, across: bool) -> tuple[da.Array, Indices, float]:
+def gathered(array: da.Array, indices: Indices, transposed: bool) -> tuple[da.Array, Indices, float]:
     """Lazy dense columns in increasing order, how to restore their order, and which part of the data they read.
 
-    With ``across``, rows as columns.
+    With ``transposed``, rows as columns.
     """
-    axis = 0 if across else 1
+    axis = 0 if transposed else 1
     blocks, local, order = located(indices, array.chunks[axis])
     parts = [
         da.blockwise(
-            partial(extracted, indices=part, across=across), "jk" if across else "ik",
-            thick(array, blocks[at : at + 1], across), "ij", new_axes={"k": part.size}, concatenate=None,
+            partial(extracted, indices=part, transposed=transposed), "jk" if transposed else "ik",
+            chunks_at(array, blocks[at : at + 1], transposed), "ij", new_axes={"k": part.size}, concatenate=None,
             dtype=array.dtype, meta=NO_META,
         )
         for at, part in enumerate(local)
@@ -115,10 +126,10 @@ def gathered(array: da.Array, indices: Indices, across: bool) -> tuple[da.Array,
     return joined, order, blocks.size / len(array.chunks[axis])
 
 
-def extracted(blocks: Any, *, indices: Indices, across: bool) -> Floats:
+def extracted(blocks: Any, *, indices: Indices, transposed: bool) -> Floats:
     """Columns, or rows, of a chunk, as dense columns."""
-    block = only(blocks)
-    return dense(block[indices].T if across else block[:, indices])
+    block = single_chunk(blocks)
+    return dense(block[indices].T if transposed else block[:, indices])
 
 
 def _typed(matrix: da.Array, dtype: np.dtype[Any]) -> da.Array:
@@ -145,4 +156,4 @@ def _mapped_rows(
     all_dense = all(isinstance(part, np.ndarray) for part in parts)
     rows = np.hstack(parts) if all_dense else sp.hstack([sp.csr_array(part) for part in parts], format="csr")
     with in_one_thread():
-        return function(check_matrix(rows, name=name, origin=(int(starts[0]), 0)), *shared)
+        return function(hold(*check_with_largest(rows, name=name, origin=(int(starts[0]), 0))), *shared)

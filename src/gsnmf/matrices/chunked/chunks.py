@@ -14,10 +14,10 @@ from gsnmf.support.arrays import Doubles, RawMatrix, Sparse
 
 _MANY_CHUNKS = 2000
 _SMALL_CHUNK = 1 << 16
-"""More chunks than that of fewer entries than this spend their time on being scheduled."""
+"""Above this number of chunks with fewer entries than this, Dask spends more time scheduling than computing."""
 
 
-def check_dask_matrix(matrix: da.Array, name: str) -> da.Array:
+def check_dask_array(matrix: da.Array, name: str) -> da.Array:
     """Return a Dask array whose shape and type are right, or say how to make them right; entries are not looked at."""
     if matrix.ndim != 2:
         raise ValueError(f"{name} must be two-dimensional; got shape {matrix.shape}.")

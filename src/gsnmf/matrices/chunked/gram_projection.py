@@ -14,11 +14,15 @@ residuals. If one of them is, it needs no pass of its own. That changes no choic
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from gsnmf.matrices.chunked.matrix import ChunkedMatrix
-from gsnmf.matrices.projection import ResidualNorms, ResidualSide
+from gsnmf.matrices.projection import ResidualNorms
 from gsnmf.support.arrays import Doubles, Indices
+
+if TYPE_CHECKING:
+    from gsnmf.matrices.chunked.matrix import ChunkedMatrix
 
 _MOST_AHEAD = 16
 """Rows of M'M from one pass, at most."""
@@ -55,7 +59,7 @@ class GramSide(ResidualNorms):
         """The chosen columns."""
         return self._chosen[: self.size]
 
-    def choose(self, index: int, other: ResidualSide | None = None) -> None:
+    def choose(self, index: int) -> None:
         """Project on the orthogonal complement of the residual column ``index``."""
         if self.norms[index] < _CANCELLED * self._norms.initial[index] ** 2:
             basis, _ = self.matrix.orthonormal_columns(np.append(self.chosen, index))
@@ -83,7 +87,7 @@ class GramSide(ResidualNorms):
         self._rows = dict(zip(indices.tolist(), self.matrix.gram_rows(indices), strict=True))
         return self._rows.pop(index)
 
-    def _recompute(self, indices: Indices, other: ResidualSide | None) -> None:
+    def _recompute(self, indices: Indices) -> None:
         basis, _ = self.matrix.orthonormal_columns(self.chosen)
         self._image[:, : self.size] = self.matrix.T.dot(basis)
         squared = self.matrix.residual_norms(indices, basis, self.image[indices].T)

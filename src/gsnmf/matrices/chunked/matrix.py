@@ -1,4 +1,4 @@
-"""Matrix of a Dask array, whose chunks are dense arrays or SciPy sparse matrices: each request is one pass.
+"""A matrix in the chunks of a Dask array, dense or SciPy sparse: each request is one pass over them.
 
 Chunks are read again in every pass (`gsnmf.matrices.chunked.passes`). An array that fits in the memory of all workers
 together is best persisted first (``matrix = matrix.persist()``).
@@ -6,75 +6,87 @@ together is best persisted first (``matrix = matrix.persist()``).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial
-from typing import Any, NoReturn
+from typing import Any
 
 import dask.array as da
 import numpy as np
+from scipy import linalg
 
-from gsnmf.matrices.checks import is_dask
 from gsnmf.matrices.chunked import tasks
-from gsnmf.matrices.chunked.arrays import gathered, located, thick
-from gsnmf.matrices.chunked.passes import NO_META, SPLIT, Passes, by_rows, part_of
+from gsnmf.matrices.chunked.arrays import (
+    chunks_at,
+    gather,
+    gathered,
+    left_factor,
+    located,
+    map_chunks_of_rows,
+    strongest_rows,
+)
+from gsnmf.matrices.chunked.gram_projection import GramSide
+from gsnmf.matrices.chunked.passes import NO_META, SPLIT, Passes, by_rows, part_of, sum_by_rows
+from gsnmf.matrices.chunked.projection import ChunkedColumns, ChunkedRows
+from gsnmf.matrices.projection import Projection, Side
 from gsnmf.matrices.protocol import Matrix
-from gsnmf.support.arrays import Doubles, Floats, Indices
+from gsnmf.support.arrays import Axis, Doubles, Floats, Indices
+
+_INDEPENDENT = 1e-4
+"""Columns whose residuals after those before them are longer than this part of them are solved for by Gram products."""
+
+_IN_DRIVER = 1 << 30
+"""Bytes of vectors with one entry per row that may be in memory, if that saves passes."""
 
 
 class ChunkedMatrix(Matrix):
-    """Matrix of a Dask array with known chunks.
+    """A Dask array with known chunks, whose first pass, which checks its entries, comes with the first request.
 
     Attributes
     ----------
-    n_passes : float
-        How often the data were read so far; a read of some of the chunks counts as that part.
+    passes : Passes
+        The array, what its first pass found, and how often it was read.
     """
 
-    out_of_core = True
+    in_memory = False
 
     def __init__(self, array: da.Array, name: str = "matrix") -> None:
         self.passes = Passes(array, name)
-        self._across = False
-        self._set_shape()
+        self.shape = (array.shape[0], array.shape[1])
+        self.dtype = self.passes.dtype
+        self._transposed = False
         self._transpose: ChunkedMatrix | None = None
 
-    def _set_shape(self) -> None:
-        m, n = self.passes.array.shape
-        self.shape = (n, m) if self._across else (m, n)
-        self.dtype = self.passes.dtype
-        self.exponent = self.passes.exponent
+    @property
+    def data(self) -> da.Array:  # noqa: D102
+        return self.passes.array.T if self._transposed else self.passes.array
+
+    @property
+    def exponent(self) -> int:  # noqa: D102
+        return self.passes.exponent
 
     @property
     def T(self) -> ChunkedMatrix:  # noqa: D102
         if self._transpose is None:
             transpose = object.__new__(ChunkedMatrix)
-            transpose.passes, transpose._across, transpose._transpose = self.passes, not self._across, self
-            transpose._set_shape()
+            transpose.passes, transpose.dtype, transpose.shape = self.passes, self.dtype, self.shape[::-1]
+            transpose._transposed, transpose._transpose = not self._transposed, self
             self._transpose = transpose
         return self._transpose
-
-    @property
-    def n_passes(self) -> float:  # noqa: D102
-        return self.passes.n_passes
-
-    @property
-    def accumulator(self) -> np.dtype[np.floating]:  # noqa: D102
-        return np.dtype(np.float64)
 
     def dot(self, block: Floats) -> Floats:  # noqa: D102
         if block.size == 0:
             return np.empty((self.shape[0], 0), dtype=block.dtype)
         return _like(self.passes.compute(self.lazy_dot(block))[0], block)
 
-    def dot_both_ways(self, right: Floats, left: Floats) -> tuple[Floats, Floats]:  # noqa: D102
-        first, second = self.passes.compute(self.lazy_dot(right), self.T.lazy_dot(left))
-        return _like(first, right), _like(second, left)
-
     def columns(self, indices: Indices) -> Floats:  # noqa: D102
         if indices.size == 0:
             return np.empty((self.shape[0], 0), dtype=self.dtype, order="F")
         lazy, order, part = self.lazy_columns(indices)
         return np.asfortranarray(self.passes.compute(lazy, part=part)[0][:, order])
+
+    def raw_columns(self, indices: Indices) -> Floats:  # noqa: D102
+        return gather(self.passes.array, indices, transposed=self._transposed)
 
     def with_products(self, indices: Indices) -> tuple[Floats, Doubles]:  # noqa: D102
         if indices.size == 0:
@@ -108,7 +120,7 @@ class ChunkedMatrix(Matrix):
 
     @cached_property
     def _totals(self) -> Doubles:
-        if not self._across:
+        if not self._transposed:
             return self.passes.column_totals
         return np.asarray(self.passes.compute(self.passes.row_totals, part=0.0)[0])
 
@@ -117,7 +129,7 @@ class ChunkedMatrix(Matrix):
         return float(self.passes.column_totals[:, 0].sum())
 
     def squared_residual(self, W: Floats, H: Floats) -> float:  # noqa: D102
-        if self._across:
+        if self._transposed:
             return self.T.squared_residual(H.T, W.T)
         if W.shape[1] == 0:
             return self.squared_norm
@@ -129,18 +141,18 @@ class ChunkedMatrix(Matrix):
         return float(self.passes.compute(parts.sum(split_every=SPLIT))[0])
 
     def residual_norms(self, indices: Indices, W: Floats, H: Floats) -> Doubles:  # noqa: D102
-        blocks, local, order = located(indices, self.passes.array.chunks[0 if self._across else 1])
+        blocks, local, order = located(indices, self.passes.array.chunks[0 if self._transposed else 1])
         widths = tuple(part.size for part in local)
         right = da.from_array(H.T[np.argsort(order)], chunks=(widths, -1), name=False)
         chosen = da.from_array(np.concatenate(local), chunks=(widths,), name=False)
         norms = da.blockwise(
-            partial(tasks.residual_norms, across=self._across), "ij",
-            thick(self.passes.held, blocks, self._across), "ij", chosen, self._inner,
+            partial(tasks.residual_norms, transposed=self._transposed), "ij",
+            chunks_at(self.passes.held, blocks, self._transposed), "ij", chosen, self._inner,
             self._spread(W, self._outer), f"{self._outer}k", right, f"{self._inner}k", concatenate=True,
             align_arrays=False, adjust_chunks={self._outer: 1, self._inner: widths}, dtype=np.float64, meta=NO_META,
         )  # fmt: skip
-        part = blocks.size / len(self.passes.array.chunks[0 if self._across else 1])
-        total = norms.sum(axis=1 if self._across else 0, split_every=SPLIT)
+        part = blocks.size / len(self.passes.array.chunks[0 if self._transposed else 1])
+        total = norms.sum(axis=1 if self._transposed else 0, split_every=SPLIT)
         return np.asarray(self.passes.compute(total, part=part)[0][order])
 
     def orthonormal_columns(self, indices: Indices) -> tuple[Any, Doubles]:
@@ -149,7 +161,7 @@ class ChunkedMatrix(Matrix):
         The diagonal of R is not negative.
         """
         lengths = np.sqrt(self.squared_column_norms[indices])
-        if self._across:
+        if self._transposed:
             return tasks.orthonormal(self.columns(indices).astype(np.float64) / lengths)
         lazy, order, part = self.lazy_columns(indices)
         width = indices.size
@@ -174,21 +186,75 @@ class ChunkedMatrix(Matrix):
             concatenate=True, align_arrays=False, adjust_chunks={"j": 1}, dtype=np.float64, meta=NO_META,
         ).sum(axis=1, split_every=SPLIT)  # fmt: skip
 
-    def residual(self, W: Floats, H: Floats) -> NoReturn:  # noqa: D102
-        raise TypeError("this needs the matrix in memory; pass matrix.compute() instead of a Dask array.")
+    def reduced(self, indices: Indices) -> tuple[Doubles, Doubles]:  # noqa: D102
+        lengths = np.sqrt(self.squared_column_norms[indices])
+        images = self.gram_rows(indices) / lengths[:, None]
+        with contextlib.suppress(linalg.LinAlgError):
+            lower = linalg.cholesky(images[:, indices] / lengths, lower=True)
+            if lower.diagonal().min() > _INDEPENDENT:  # Gram products have kept half of their digits or more
+                targets = linalg.solve_triangular(lower, images, lower=True, check_finite=False)
+                return np.ascontiguousarray(lower.T), np.ascontiguousarray(targets.T)
+        orthogonal, triangle = self.orthonormal_columns(indices)
+        return triangle, np.ascontiguousarray(self.T.dot(orthogonal), dtype=np.float64)
+
+    def squared_distance(self, W: Floats, H: Floats) -> float:  # noqa: D102
+        if self._transposed:
+            return self.T.squared_distance(H.T, W.T)
+        chunks = (self.passes.array.chunks[0], -1)
+        left: Any = W.rechunk(chunks) if isinstance(W, da.Array) else da.from_array(W, chunks=chunks)
+        shift = np.zeros(H.shape[0], dtype=np.intp)
+        if self.exponent:  # columns of W of size one: their squares are safe
+            shift = np.frexp(abs(left).max(axis=0).compute())[1]
+            left = left.map_blocks(_shifted, shift, dtype=np.float64, meta=NO_META)
+        squared = self.squared_residual(left, np.ldexp(H, (shift - self.exponent)[:, None]))
+        if not np.isfinite(squared):
+            raise ValueError("W must be finite; got NaN or infinity.")
+        return squared
+
+    def projection(self, capacity: int, axes: Sequence[Axis]) -> Projection:  # noqa: D102
+        upright = self.T if self._transposed else self
+        if len(axes) == 2:
+            columns, rows = ChunkedColumns(upright, capacity), ChunkedRows(upright, capacity)
+            own: dict[Axis, Side] = {"columns": columns, "rows": rows}
+            return Projection({"columns": rows, "rows": columns} if self._transposed else own)
+        side = self if axes[0] == "columns" else self.T
+        long = 8 * side.shape[1] * (capacity + 4) > _IN_DRIVER
+        rows_stay = side._transposed and long
+        return Projection({axes[0]: ChunkedRows(upright, capacity) if rows_stay else GramSide(side, capacity)})
+
+    def row_product(self, block: Floats) -> da.Array:  # noqa: D102
+        return self.passes.run(keep=(self.lazy_dot(block),))[0][0]
+
+    def map_rows(self, function: Callable[..., Floats], width: int, *, shared: tuple[Floats, ...] = ()) -> da.Array:  # noqa: D102
+        return map_chunks_of_rows(self.passes.array, function, width, shared=shared, name=self.passes.name)
+
+    def sum_over_rows(self, function: Callable[..., Doubles], *arrays: Any, shape: tuple[int, ...]) -> Doubles:  # noqa: D102
+        return np.asarray(self.passes.compute(sum_by_rows(function, *arrays, shape=shape), part=0.0)[0])
+
+    def chosen(self, columns: Indices, rows: Indices) -> tuple[da.Array, Doubles, Floats]:  # noqa: D102
+        lazy_columns, lazy_images, _ = self.lazy_with_products(columns)
+        lazy_rows, order, _ = self.T.lazy_columns(rows)
+        (kept,), (images, found) = self.passes.run(keep=(lazy_columns,), fetch=(lazy_images, lazy_rows))
+        return kept, images, found[:, order]
+
+    def left_factor(self, columns: Indices, row_weights: Any) -> Any:  # noqa: D102
+        return left_factor(self.passes.array, columns, row_weights)
+
+    def strongest_rows(self, W: Any, count: int) -> list[tuple[Indices, Floats]]:  # noqa: D102
+        return strongest_rows(W, count)
 
     @property
     def _outer(self) -> str:
         """Letter of the rows of this orientation in the underlying array, whose axes are i and j."""
-        return "j" if self._across else "i"
+        return "j" if self._transposed else "i"
 
     @property
     def _inner(self) -> str:
-        return "i" if self._across else "j"
+        return "i" if self._transposed else "j"
 
     def _spread(self, block: Any, axis: str) -> da.Array:
         """A block of vectors in the chunks of an axis of the underlying array, for the graph of a pass."""
-        if is_dask(block):
+        if isinstance(block, da.Array):
             return block
         chunks = self.passes.array.chunks["ij".index(axis)]
         return da.from_array(block, chunks=(chunks, (block.shape[1],)), name=False)
@@ -200,20 +266,23 @@ class ChunkedMatrix(Matrix):
     def lazy_product(self, block: da.Array) -> da.Array:
         """The lazy product, in double precision, with a lazy block of columns in the chunks of the inner axis."""
         products = da.blockwise(
-            partial(tasks.product, across=self._across), "ijk", self.passes.held, "ij", block, f"{self._inner}k",
-            align_arrays=False, adjust_chunks={self._inner: 1}, dtype=np.float64, meta=np.empty((0, 0, 0)),
+            partial(tasks.product, transposed=self._transposed), "ijk", self.passes.held, "ij",
+            block, f"{self._inner}k", align_arrays=False, adjust_chunks={self._inner: 1},
+            dtype=np.float64, meta=np.empty((0, 0, 0)),
         )  # fmt: skip
-        return products.sum(axis=0 if self._across else 1, split_every=SPLIT)
+        return products.sum(axis=0 if self._transposed else 1, split_every=SPLIT)
 
     def lazy_with_products(self, indices: Indices) -> tuple[da.Array, da.Array, Indices]:
         """Lazy dense columns in increasing order, their products with all columns, and how to restore their order."""
-        if self.passes.array.numblocks[0 if self._across else 1] > 1:
+        if self.passes.array.numblocks[0 if self._transposed else 1] > 1:
             lazy, order, _ = self.lazy_columns(indices)
             return lazy, self.T.lazy_product(lazy), order
         # One task does both where a chunk has all that it takes, so that chunks never go from worker to worker
         ordered, order = np.sort(indices), np.argsort(np.argsort(indices, kind="stable"))
         lazy, images = self._pairs(
-            partial(tasks.extracted_with_product, indices=ordered, across=self._across), indices.size, self.dtype
+            partial(tasks.extracted_with_product, indices=ordered, transposed=self._transposed),
+            indices.size,
+            self.dtype,
         )
         return lazy, images, order
 
@@ -238,14 +307,14 @@ class ChunkedMatrix(Matrix):
             partial(part_of, at=1), "ijk", pairs, "ij", new_axes={"k": width}, adjust_chunks={self._outer: 1},
             dtype=np.float64, meta=np.empty((0, 0, 0)),
         )  # fmt: skip
-        return outer, inner.sum(axis=1 if self._across else 0, split_every=SPLIT)
+        return outer, inner.sum(axis=1 if self._transposed else 0, split_every=SPLIT)
 
-    def row_sketch(self) -> Doubles:
-        """Three sums of the squared norms of the rows, with weights by which rows can be told apart."""
-        m = self.passes.array.shape[0]
-        angles = da.arange(m, chunks=(self.passes.array.chunks[0],), dtype=np.float64)[:, None] * np.arange(1.0, 4.0)
+    def sketch(self) -> Doubles:  # noqa: D102
+        array, totals = self.passes.array, self.passes.column_totals[:, 0]
+        of_columns = np.random.default_rng(0).random((3, totals.size)) @ totals
+        angles = da.arange(array.shape[0], chunks=(array.chunks[0],), dtype=np.float64)[:, None] * np.arange(1.0, 4.0)
         lazy = (self.passes.row_totals[:, :1] * (2.0 + da.cos(angles))).sum(axis=0, split_every=SPLIT)
-        return np.asarray(self.passes.compute(lazy, part=0.0)[0])
+        return np.concatenate([of_columns, self.passes.compute(lazy, part=0.0)[0]])
 
     def there_and_back(self, vector: Floats, basis: da.Array, coefficients: Floats) -> tuple[da.Array, da.Array]:
         """Lazily, x = M y - U c, one column in the chunks of rows, and M'x, for a vector y and a basis U in them."""
@@ -254,25 +323,12 @@ class ChunkedMatrix(Matrix):
         if self.passes.array.numblocks[1] == 1:
             return self._pairs(work, 1, vectors=(y, "jk", basis, "il"))
         product = self.lazy_product(y)
-        x = by_rows(partial(tasks.less, coefficients=coefficients), product, basis, width=1)
+        x = by_rows(partial(tasks.without_basis, coefficients=coefficients), product, basis, width=1)
         return x, self.T.lazy_product(x)
 
     def lazy_columns(self, indices: Indices) -> tuple[da.Array, Indices, float]:
         """Lazy dense columns in increasing order, how to restore their order, and which part of the data they read."""
-        return gathered(self.passes.held, indices, self._across)
-
-
-def lazy_squared_residual(matrix: ChunkedMatrix, W: da.Array, H: Floats) -> float:
-    """||M - W H||_F^2, in the unit of the products, for a Dask array W in the unit of the matrix."""
-    left = W.rechunk((matrix.passes.array.chunks[0], -1))
-    shift = np.zeros(H.shape[0], dtype=np.intp)
-    if matrix.exponent:  # columns of W of size one: their squares are safe
-        shift = np.frexp(abs(left).max(axis=0).compute())[1]
-        left = left.map_blocks(_shifted, shift, dtype=np.float64, meta=NO_META)
-    squared = matrix.squared_residual(left, np.ldexp(H, (shift - matrix.exponent)[:, None]))
-    if not np.isfinite(squared):
-        raise ValueError("W must be finite; got NaN or infinity.")
-    return squared
+        return gathered(self.passes.held, indices, self._transposed)
 
 
 def _shifted(block: Floats, shift: Indices) -> Floats:

@@ -41,34 +41,45 @@ class Passes:
     Attributes
     ----------
     array : dask array, shape (m, n)
+    name : str
+        How error messages call it.
     dtype : dtype
         Of the numbers that are computed with.
-    exponent : int
-        The entries are computed with in units of two to this power.
     n_passes : float
         How often the array was read so far; a read of some of the chunks counts as that part.
-    column_totals : array, shape (n, 2)
-        Squared norm and sum of every column.
     """
 
     def __init__(self, array: da.Array, name: str) -> None:
         self.array = array
+        self.name = name
         self.dtype: np.dtype[np.floating[Any]] = np.dtype(float_type(array.dtype, name))
         self.n_passes = 0.0
-        self.exponent = 0
-        self._name = name
-        with_rows = array.shape[0] <= _LONG
-        self.column_totals, self._row_totals, largest = self._inspect(with_rows)
-        self.exponent = safe_exponent(largest, self.dtype)
-        if self.exponent:
-            self.column_totals, self._row_totals, _ = self._inspect(with_rows)
 
     @property
+    def exponent(self) -> int:
+        """The entries are computed with in units of two to this power."""
+        return self._first[0]
+
+    @property
+    def column_totals(self) -> Doubles:
+        """Squared norm and sum of every column, shape (n, 2)."""
+        return self._first[1]
+
+    @cached_property
     def row_totals(self) -> da.Array:
         """Squared norm and sum of every row, shape (m, 2), in the chunks of the rows."""
-        if self._row_totals is None:
-            self._row_totals = self._inspect(with_rows=True)[1]
-        return self._row_totals
+        exponent, _, found = self._first
+        return self._inspect(exponent, with_rows=True)[1] if found is None else found
+
+    @cached_property
+    def _first(self) -> tuple[int, Doubles, da.Array | None]:
+        """What the first pass finds: the unit, and the totals of columns and, unless they are too many, of rows."""
+        with_rows = self.array.shape[0] <= _LONG
+        columns, rows, largest = self._inspect(0, with_rows)
+        exponent = safe_exponent(largest, self.dtype)
+        if exponent:
+            columns, rows, _ = self._inspect(exponent, with_rows)
+        return exponent, columns, rows
 
     @cached_property
     def held(self) -> da.Array:
@@ -110,10 +121,10 @@ class Passes:
         """One pass whose results all come to the driver."""
         return self.run(fetch=lazy, part=part)[1]
 
-    def _inspect(self, with_rows: bool) -> tuple[Doubles, da.Array | None, float]:
+    def _inspect(self, exponent: int, with_rows: bool) -> tuple[Doubles, Any, float]:
         """Check every entry; totals of the columns and, if wanted, of the rows, and the largest entry."""
         found = self.array.map_blocks(
-            partial(inspected, name=self._name, chunks=self.array.chunks, dtype=self.dtype, exponent=self.exponent),
+            partial(inspected, name=self.name, chunks=self.array.chunks, dtype=self.dtype, exponent=exponent),
             dtype=object,
             meta=np.empty((0, 0), dtype=object),
         )
@@ -174,17 +185,17 @@ def _along_rows(arrays: tuple[da.Array, ...]) -> list[Any]:
 
 def _on_chunks(function: Callable[..., Any], *chunks: Any, stacked: bool = False) -> Any:
     with in_one_thread():
-        found = function(*map(only, chunks))
+        found = function(*map(single_chunk, chunks))
     return found[None] if stacked else found
 
 
 def part_of(found: Any, *, at: int) -> Doubles:
     """One of several results of a task."""
-    part: Doubles = only(found)[at]
+    part: Doubles = single_chunk(found)[at]
     return part
 
 
-def only(blocks: Any) -> Any:
+def single_chunk(blocks: Any) -> Any:
     """The one chunk in the nested list that Dask passes for an axis that is summed over."""
     while isinstance(blocks, list):
         (blocks,) = blocks

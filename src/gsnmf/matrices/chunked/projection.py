@@ -16,18 +16,19 @@ product: :math:`M^T (x - U c) = M^T x - M^T U\, c`, in which c is so small that 
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dask.array as da
 import numpy as np
-from numpy.typing import NDArray
 
-from gsnmf.matrices.chunked.matrix import ChunkedMatrix
 from gsnmf.matrices.chunked.passes import by_rows, side_by_side, sum_by_rows
-from gsnmf.matrices.chunked.tasks import less
-from gsnmf.matrices.projection import ResidualNorms, orthogonalised
+from gsnmf.matrices.chunked.tasks import without_basis
+from gsnmf.matrices.projection import ResidualNorms, Side, State, orthogonalised
 from gsnmf.matrices.residual_norms import ROUNDING, Norms, tie_factor
 from gsnmf.support.arrays import Doubles, Flags, Indices
+
+if TYPE_CHECKING:
+    from gsnmf.matrices.chunked.matrix import ChunkedMatrix
 
 
 class ChunkedColumns(ResidualNorms):
@@ -35,6 +36,7 @@ class ChunkedColumns(ResidualNorms):
 
     state = ("image",)
     matrix: ChunkedMatrix
+    other: ChunkedRows
 
     def __init__(self, matrix: ChunkedMatrix, capacity: int) -> None:
         super().__init__(matrix, capacity)
@@ -46,9 +48,10 @@ class ChunkedColumns(ResidualNorms):
         """M'U, n x size."""
         return self._image[:, : self.size]
 
-    def choose(self, index: int, other: ChunkedRows) -> None:
+    def choose(self, index: int) -> None:
         """Project both sides on the orthogonal complement of the residual column ``index``."""
-        u, image = self._direction(index, other)
+        other = self.other
+        u, image = self._direction(index)
         g = orthogonalised(image, other.basis)
         h = _orthogonal(self.matrix.lazy_dot(g), self.basis, self.image.T @ g)
         grown = side_by_side(self.basis, u)
@@ -60,12 +63,12 @@ class ChunkedColumns(ResidualNorms):
         self.norms[index] = 0.0
         self.size += 1
 
-    def rebuild(self, indices: Indices, n_rows: Indices, other: ChunkedRows) -> None:
+    def rebuild(self, indices: Indices, others_before: Indices) -> None:
         """Compute U again, in one pass, for chosen columns each of which came after so many rows."""
         if indices.size == 0:
             return
-        pairs = zip(indices, n_rows, strict=True)
-        Y = np.column_stack([self._orthogonal_unit(index, other.basis[:, :count]) for index, count in pairs])
+        pairs = zip(indices, others_before, strict=True)
+        Y = np.column_stack([self._orthogonal_unit(index, self.other.basis[:, :count]) for index, count in pairs])
         (X,), _ = self.matrix.passes.run(keep=(self.matrix.lazy_dot(Y),))
         for k in range(indices.size):
             x = _orthogonal(X[:, k : k + 1], self.basis, self.image[:, :k].T @ Y[:, k])
@@ -73,9 +76,9 @@ class ChunkedColumns(ResidualNorms):
             u = _normalised(x, self.basis, inside)[0]
             (self.basis,), _ = self.matrix.passes.run(keep=(side_by_side(self.basis, u),), part=0.0)
 
-    def _direction(self, index: int, other: ChunkedRows) -> tuple[da.Array, Doubles]:
+    def _direction(self, index: int) -> tuple[da.Array, Doubles]:
         """The normalised residual column u, lazily, and M'u."""
-        x, inside, back = _there_and_back(self.matrix, self._orthogonal_unit(index, other.basis), self)
+        x, inside, back = _there_and_back(self.matrix, self._orthogonal_unit(index, self.other.basis), self)
         u, length = _normalised(x, self.basis, inside)
         return u, (back - self.image @ inside[:-1]) / length
 
@@ -85,7 +88,8 @@ class ChunkedColumns(ResidualNorms):
         unit[index] = 1.0
         return np.asarray(orthogonalised(unit, basis), dtype=np.float64)
 
-    def _recompute(self, indices: Indices, other: ChunkedRows) -> None:  # type: ignore[override]
+    def _recompute(self, indices: Indices) -> None:
+        other = self.other
         Z, lengths = _refreshed(self.matrix, self, other)
         coordinates = other.basis[indices].T
         W = side_by_side(Z, self.basis)
@@ -95,8 +99,10 @@ class ChunkedColumns(ResidualNorms):
         self._norms.set(indices, squared, self._zero * magnitude)
 
 
-class ChunkedRows:
+class ChunkedRows(Side):
     """The rows of the matrix, their residual norms, in their chunks, and the basis V of those chosen."""
+
+    other: ChunkedColumns | None
 
     def __init__(self, matrix: ChunkedMatrix, capacity: int) -> None:
         m, n = matrix.shape
@@ -118,7 +124,7 @@ class ChunkedRows:
         """Squared residual norm of the row that `farthest` found."""
         return self._found
 
-    def farthest(self, other: ChunkedColumns | None) -> int | None:
+    def farthest(self) -> int | None:
         """First index of the largest residual norm, certain to rounding; None if every residual is zero."""
         if self.size == self.capacity:
             return None
@@ -128,11 +134,12 @@ class ChunkedRows:
             certain, possible = numbers[:, :2].max(axis=0)
             if possible < certain:
                 return self._first(numbers[:, 2:], certain) if certain > 0 else None
-            self._recompute(partial(_doubtful, largest=certain), other)
+            self._recompute(partial(_doubtful, largest=certain))
 
-    def choose(self, index: int, other: ChunkedColumns | None) -> None:
+    def choose(self, index: int) -> None:
         """Project both sides on the orthogonal complement of the residual row ``index``."""
-        v = self._direction(index, other)
+        other = self.other
+        v = self._direction(index)
         if other is None:
             (g,), _ = self.matrix.passes.run(keep=(self.matrix.lazy_dot(v),))
         else:
@@ -149,19 +156,19 @@ class ChunkedRows:
         """Take ``squares`` from the norms, and the chosen row out of the question."""
         self._norms = by_rows(_reduced, self._norms, squares, self._mark(chosen))
 
-    def stored(self) -> dict[str, NDArray[Any]]:
+    def stored(self) -> State:
         """All that has to be remembered to go on: the norms are computed again."""
         return {"basis": self.basis}
 
-    def restore(self, stored: dict[str, NDArray[Any]]) -> None:
+    def restore(self, stored: State) -> None:
         """Go on from what `stored` gave, once `rebuild` was called."""
         self.size = stored["basis"].shape[1]
         self.basis[...] = stored["basis"]
 
-    def rebuild(self, indices: Indices, other: ChunkedColumns | None) -> None:
-        """Compute all norms again, in two passes, after so many chosen rows."""
-        if self.size or (other is not None and other.size):
-            self._recompute(_everywhere, other)
+    def rebuild(self, indices: Indices, others_before: Indices) -> None:
+        """Compute all norms again, in two passes."""
+        if self.size or (self.other is not None and self.other.size):
+            self._recompute(_everywhere)
         for index in indices:
             self._norms = by_rows(_cleared, self._norms, self._mark(int(index)))
 
@@ -193,8 +200,9 @@ class ChunkedRows:
             meta=np.empty((0, 0)),
         )  # fmt: skip
 
-    def _direction(self, index: int, other: ChunkedColumns | None) -> Doubles:
+    def _direction(self, index: int) -> Doubles:
         """The normalised residual row."""
+        other = self.other
         row, _, part = self.matrix.T.lazy_columns(np.array([index]))
         if other is None or other.size == 0:
             residual = self.matrix.passes.compute(row, part=part)[0][:, 0].astype(np.float64)
@@ -204,8 +212,9 @@ class ChunkedRows:
         residual = orthogonalised(residual, self.basis)
         return np.asarray(residual / np.linalg.norm(residual))
 
-    def _recompute(self, wanted: Any, other: ChunkedColumns | None) -> None:
+    def _recompute(self, wanted: Any) -> None:
         """Compute norms from the residuals themselves, of rows of which a function of their norms says so."""
+        other = self.other
         mask = by_rows(wanted, self._norms)
         Z, _ = _refreshed(self.matrix, other, self)
         if other is None:
@@ -248,14 +257,14 @@ def _no_columns(matrix: ChunkedMatrix) -> da.Array:
 
 def _orthogonal(block: da.Array, basis: da.Array, coefficients: Doubles) -> da.Array:
     """Lazily, one column less its part in a basis, of which the coefficients are known."""
-    return by_rows(partial(less, coefficients=coefficients), block, basis, width=1)
+    return by_rows(partial(without_basis, coefficients=coefficients), block, basis, width=1)
 
 
 def _normalised(x: da.Array, basis: da.Array, inside: Doubles) -> tuple[da.Array, float]:
     """Lazily, a column of known `_inner_products` made orthogonal to a basis and of length one; its length."""
     left = inside[:-1]
     length = float(np.sqrt(inside[-1] - left @ left))
-    return by_rows(partial(less, coefficients=left, length=length), x, basis, width=1), length
+    return by_rows(partial(without_basis, coefficients=left, length=length), x, basis, width=1), length
 
 
 def _inner_products(basis: da.Array, column: da.Array) -> da.Array:

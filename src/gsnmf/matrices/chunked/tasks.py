@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from gsnmf.matrices.checks import check_matrix
+from gsnmf.matrices.checks import canonical
 from gsnmf.matrices.chunked.arrays import extracted
-from gsnmf.matrices.chunked.passes import only
-from gsnmf.matrices.protocol import BLOCK_BYTES, DenseMatrix, SparseMatrix, dense
-from gsnmf.support.arrays import Doubles, Flags, Floats, Indices, RawMatrix, Sparse
+from gsnmf.matrices.chunked.passes import single_chunk
+from gsnmf.matrices.holding import hold
+from gsnmf.matrices.protocol import BLOCK_BYTES, dense
+from gsnmf.support.arrays import Doubles, Flags, Floats, Indices, RawMatrix
 
 
 def orthonormal(block: Doubles) -> tuple[Doubles, Doubles]:
@@ -28,7 +29,7 @@ def scaled_columns(block: Floats, *, order: Indices, lengths: Doubles) -> Double
 
 def chunk_triangle(block: Any) -> Doubles:
     """R of a QR factorization of a chunk."""
-    return orthonormal(only(block))[1][None]
+    return orthonormal(single_chunk(block))[1][None]
 
 
 def chunk_basis(block: Doubles, factor: Doubles) -> Doubles:
@@ -36,32 +37,34 @@ def chunk_basis(block: Doubles, factor: Doubles) -> Doubles:
     return np.asarray(orthonormal(block)[0] @ factor)
 
 
-def product(block: RawMatrix, vectors: Floats, *, across: bool) -> Doubles:
+def product(block: RawMatrix, vectors: Floats, *, transposed: bool) -> Doubles:
     """A chunk, or its transpose, times the part of a block of vectors that belongs to it."""
-    product = (block.T if across else block) @ vectors.astype(np.float64, copy=False)
-    return np.expand_dims(np.asarray(product, dtype=np.float64), 0 if across else 1)
+    product = (block.T if transposed else block) @ vectors.astype(np.float64, copy=False)
+    return np.expand_dims(np.asarray(product, dtype=np.float64), 0 if transposed else 1)
 
 
 def there_and_back(block: RawMatrix, vector: Any, basis: Any, *, coefficients: Floats) -> tuple[Floats, Floats]:
     """X = M y - U c and M'x, for a chunk with all columns."""
-    x = less(product(block, only(vector), across=False)[:, 0], only(basis), coefficients=coefficients)
-    return x, product(block, x, across=True)
+    x = without_basis(
+        product(block, single_chunk(vector), transposed=False)[:, 0], single_chunk(basis), coefficients=coefficients
+    )
+    return x, product(block, x, transposed=True)
 
 
-def less(block: Floats, basis: Floats, *, coefficients: Floats, length: float = 1.0) -> Floats:
+def without_basis(block: Floats, basis: Floats, *, coefficients: Floats, length: float = 1.0) -> Floats:
     """A column less its part in a basis, over its length."""
     return np.asarray((block - (basis @ coefficients)[:, None]) / length)
 
 
-def extracted_with_product(block: RawMatrix, *, indices: Indices, across: bool) -> tuple[Floats, Doubles]:
+def extracted_with_product(block: RawMatrix, *, indices: Indices, transposed: bool) -> tuple[Floats, Doubles]:
     """Columns, or rows, of a chunk, as dense columns, and their products with all."""
-    chosen = extracted(block, indices=indices, across=across)
-    return chosen, product(block, chosen, across=not across)
+    chosen = extracted(block, indices=indices, transposed=transposed)
+    return chosen, product(block, chosen, transposed=not transposed)
 
 
-def residual_norms(block: RawMatrix, indices: Indices, W: Floats, H: Floats, *, across: bool) -> Doubles:
+def residual_norms(block: RawMatrix, indices: Indices, W: Floats, H: Floats, *, transposed: bool) -> Doubles:
     """A chunk's part of the squared norms of columns, or rows, of M - W H."""
-    side = block.T if across else block
+    side = block.T if transposed else block
     side = side if isinstance(side, np.ndarray) else side.tocsc()
     norms = np.zeros(indices.size)
     step = max(1, BLOCK_BYTES // (8 * max(1, side.shape[0])))
@@ -69,7 +72,7 @@ def residual_norms(block: RawMatrix, indices: Indices, W: Floats, H: Floats, *, 
         part = slice(start, start + step)
         residual = dense(side[:, indices[part]]) - W @ H[part].T
         norms[part] = np.einsum("ij,ij->j", residual, residual, dtype=np.float64)
-    return norms[:, None] if across else norms[None]
+    return norms[:, None] if transposed else norms[None]
 
 
 def row_residual_norms(block: RawMatrix, rows: Flags, W: Floats, H: Floats) -> Doubles:
@@ -77,7 +80,7 @@ def row_residual_norms(block: RawMatrix, rows: Flags, W: Floats, H: Floats) -> D
     norms = np.zeros((rows.size, 1))
     if rows.any():
         wanted = np.flatnonzero(rows)
-        norms[wanted] = residual_norms(block, wanted, H, W[wanted], across=True)
+        norms[wanted] = residual_norms(block, wanted, H, W[wanted], transposed=True)
     return norms
 
 
@@ -85,9 +88,8 @@ def squared_residual(block: RawMatrix, W: Floats, H: Floats) -> Doubles:
     """A chunk's part of the squared norm of M - W H."""
     if min(block.shape) == 0:
         return np.zeros((1, 1))
-    if isinstance(block, np.ndarray):
-        return np.full((1, 1), DenseMatrix(block).squared_residual(W, H.T))
-    return np.full((1, 1), SparseMatrix(cast("Sparse", check_matrix(block))).squared_residual(W, H.T))
+    checked = block if isinstance(block, np.ndarray) else canonical(block)
+    return np.full((1, 1), hold(checked, largest=1.0).squared_residual(W, H.T))  # chunks are in a safe unit already
 
 
 def square(block: Floats, *_: Any) -> Doubles:

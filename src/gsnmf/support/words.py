@@ -53,3 +53,15 @@ def shown(name: str) -> str:
     """
     clean = _UNPRINTABLE.sub("\ufffd", name)
     return clean if len(clean) <= MAX_NAME else clean[: MAX_NAME - 1] + "…"
+
+
+def columns_and_rows(n_columns: int, n_rows: int) -> str:
+    """Numbers of columns and rows in words.
+
+    Examples
+    --------
+    >>> columns_and_rows(8, 2), columns_and_rows(1, 0), columns_and_rows(0, 0)
+    ('8 columns and 2 rows', '1 column', 'nothing')
+    """
+    parts = [counted(n, kind) for n, kind in ((n_columns, "column"), (n_rows, "row")) if n]
+    return " and ".join(parts) or "nothing"

@@ -1,0 +1,63 @@
+r"""Coefficients of samples for learned components.
+
+Given the components H, the coefficients W of samples X are either *refitted*, all of them,
+
+.. math:: \min_{W \ge 0} \; \| X - W H \|_F ,
+
+or those of the *model*, in which the coefficient of an anchor feature is the sample's value there,
+:math:`W = [X(:, A),\; P_2]`, and only the weights :math:`P_2` of the pure samples are fitted. Both are exact.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+
+from gsnmf.matrices import Matrix
+from gsnmf.support.arrays import Doubles, Floats, Indices
+from gsnmf.weights import remaining_weights
+
+Coefficients = Literal["refit", "model"]
+COEFFICIENTS: tuple[Coefficients, ...] = ("refit", "model")
+
+_NOTHING = np.empty(0, dtype=np.intp)
+
+
+def coefficients(samples: Matrix, components: Floats, features: Indices, kind: Coefficients) -> Any:
+    """W of samples, one row per sample, in their precision; the components of anchor ``features`` come first."""
+    work = partial(_refitted) if kind == "refit" else partial(_by_model, features=features)
+    return samples.map_rows(work, components.shape[0], shared=(components,))
+
+
+def strongest_component(W: Any, components: Floats) -> Any:
+    """The component with the largest part in each sample's reconstruction; -1 for a sample without coefficients.
+
+    A part is a coefficient times the sum of the component, so that the scale of a component does not matter.
+
+    Examples
+    --------
+    >>> strongest_component(np.array([[1.0, 3.0], [0.0, 0.0]]), np.array([[9.0], [1.0]]))
+    array([ 0, -1])
+    """
+    if components.shape[0] == 0:
+        return np.full(W.shape[0], -1)
+    parts = W * component_sums(components)
+    return np.where(parts.max(axis=1) > 0, parts.argmax(axis=1), -1)
+
+
+def component_sums(components: Floats) -> Doubles:
+    """Sum of the entries of each component."""
+    return np.asarray(components.sum(axis=1, dtype=np.float64))
+
+
+def _refitted(samples: Matrix, components: Floats) -> Floats:
+    none = np.empty((0, components.shape[1]))
+    return remaining_weights(samples, _NOTHING, none, components).astype(samples.dtype, copy=False)
+
+
+def _by_model(samples: Matrix, components: Floats, *, features: Indices) -> Floats:
+    r1 = features.size
+    weights = remaining_weights(samples, features, components[:r1], components[r1:])
+    return np.hstack([samples.raw_columns(features), weights.astype(samples.dtype, copy=False)])

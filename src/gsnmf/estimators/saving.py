@@ -1,0 +1,86 @@
+"""Fitted models in files: plain arrays and JSON, without the training data and without pickle."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from gsnmf.results import Selection
+from gsnmf.support.reasons import StopReason
+from gsnmf.support.whole_files import whole_file
+
+_FORMAT = "gsnmf model"
+_VERSION = 1
+_ARRAYS = ("components_", "column_weights_", "feature_indices_", "sample_indices_", "labels_")
+_NUMBERS = ("n_components_", "n_features_in_", "n_samples_fit_", "quality_", "reconstruction_err_", "n_iter_")
+
+Model = TypeVar("Model")
+
+
+def save_model(model: Any, path: str | Path) -> None:
+    """Write a fitted `gsnmf.GSNMF`; the file is complete or not there at all."""
+    selection: Selection = model.selection_
+    record = {
+        "format": _FORMAT,
+        "version": _VERSION,
+        "parameters": model.get_params(),
+        "numbers": {name: getattr(model, name) for name in _NUMBERS},
+        "order": list(selection.order),
+        "method": selection.method,
+        "stop_reason": selection.stop_reason,
+        "feature_names": [str(name) for name in getattr(model, "feature_names_in_", ())],
+        "sample_names": model.sample_names_in_,
+    }
+    arrays: dict[str, Any] = {name: np.asarray(getattr(model, name)) for name in _ARRAYS}
+    for k, (positions, values) in enumerate(model._strongest()):
+        arrays[f"strongest.{k}.positions"], arrays[f"strongest.{k}.values"] = positions, values
+    with whole_file(path) as stream:
+        np.savez_compressed(stream, record=np.array(json.dumps(record)), **arrays)
+
+
+def load_model(kind: type[Model], path: str | Path) -> Model:
+    """Read a model that `save_model` wrote."""
+    arrays, record = _read(path)
+    parameters = dict(record["parameters"])
+    if isinstance(parameters["n_components"], list):
+        parameters["n_components"] = tuple(parameters["n_components"])
+    model: Any = kind(**parameters)
+    for name in _ARRAYS:
+        setattr(model, name, arrays[name])
+    for name, value in record["numbers"].items():
+        setattr(model, name, value)
+    model.selection_ = Selection(
+        model.feature_indices_.astype(np.intp),
+        model.sample_indices_.astype(np.intp),
+        tuple(record["order"]),
+        record["method"],
+        StopReason(record["stop_reason"]),
+    )
+    if record["feature_names"]:
+        model.feature_names_in_ = np.array(record["feature_names"], dtype=object)
+    model.sample_names_in_ = tuple(record["sample_names"]) if record["sample_names"] else None
+    model._strongest_samples = [
+        (arrays[f"strongest.{k}.positions"], arrays[f"strongest.{k}.values"]) for k in range(model.n_components_)
+    ]
+    return model  # type: ignore[no-any-return]
+
+
+def _read(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The arrays and the record of a file, or one error that says what is wrong with it."""
+    try:
+        with Path(path).open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
+            arrays = dict(archive)
+            record: dict[str, Any] = json.loads(str(arrays.pop("record")))
+            right, version = record["format"] == _FORMAT, int(record["version"])
+    except OSError:
+        raise
+    except Exception as error:
+        raise ValueError(f"{path} is not a model that gsnmf saved: {error}") from error
+    if not right:
+        raise ValueError(f"{path} is not a model that gsnmf saved; gsnmf.load reads saved results.")
+    if version > _VERSION:
+        raise ValueError(f"{path} was saved by a newer gsnmf, in version {version} of the format; got {_VERSION} here.")
+    return arrays, record

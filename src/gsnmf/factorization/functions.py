@@ -1,0 +1,104 @@
+"""`factorize` and `select`: the path as functions of anything that a person calls a matrix."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from gsnmf.factorization.path import Request, choose, solve
+from gsnmf.matrices import wrap
+from gsnmf.results import Factorization, Selection
+from gsnmf.search.automatic import Effort
+from gsnmf.weights import DEFAULT_MAX_ITERATIONS, DEFAULT_TOLERANCE, warn_unless_converged
+
+
+def factorize(
+    matrix: Any,
+    rank: Any,
+    *,
+    method: str = "auto",
+    effort: Effort = "balanced",
+    scale: bool = False,
+    tolerance: float = DEFAULT_TOLERANCE,
+    max_iterations: int = DEFAULT_MAX_ITERATIONS,
+    checkpoint: str | os.PathLike[str] | None = None,
+) -> Factorization:
+    r"""Explain a nonnegative matrix by a few of its own columns and rows.
+
+    Chooses columns and rows, ``rank`` in all, and the nonnegative weights that minimise
+
+    .. math:: \| M - M(:, \mathrm{columns})\, P_1 - P_2\, M(\mathrm{rows}, :) \|_F .
+
+    Parameters
+    ----------
+    matrix : array-like, DataFrame, sparse or Dask array, shape (m, n)
+        Finite and nonnegative. float32 stays float32; sparse stays sparse. A Dask array, with dense or SciPy sparse
+        chunks, is read chunk by chunk and never held as a whole; ``row_weights`` and ``W``, which have one row per row
+        of the matrix, are then Dask arrays in the same chunks of rows.
+    rank : int, or pair (n_columns, n_rows)
+        How many columns and rows to choose in all; a pair for methods that cannot divide it themselves.
+    method : str
+        How to choose them: see `gsnmf.methods`.
+    effort : {"fast", "balanced", "best"}
+        What ``method="auto"`` may spend: about a second, ten seconds, or minutes.
+    scale : bool
+        Choose on the matrix scaled to equal row sums and equal column sums (`gsnmf.scale`). The weights and the error
+        are those of ``matrix`` itself all the same.
+    tolerance : float
+        On the relative violation of the optimality conditions of the weights (`gsnmf.weights`).
+    max_iterations : int
+        Limit on the iterations of the weights.
+    checkpoint : path, optional
+        A file from which an interrupted choice of the same columns and rows goes on, and which it keeps up to date;
+        for the methods "gspa", "spa-columns" and "spa-rows".
+
+    Returns
+    -------
+    Factorization
+
+    Examples
+    --------
+    A matrix made of three of its columns and two of its rows, with a little noise:
+
+    >>> import gsnmf
+    >>> from gsnmf.datasets import fully_random
+    >>> data = fully_random(0.001, shape=(60, 80), n_columns=3, n_rows=2, random_state=0)
+    >>> result = gsnmf.factorize(data.matrix, 5)
+    >>> result
+    Factorization: 3 columns and 2 rows of 60 x 80, quality 99.9 %, auto
+    >>> sorted(result.columns) == list(data.columns), sorted(result.rows) == list(data.rows)
+    (True, True)
+    """
+    request = Request.of(
+        rank,
+        method=method,
+        effort=effort,
+        scale=scale,
+        checkpoint=checkpoint,
+        tolerance=tolerance,
+        max_iterations=max_iterations,
+    )
+    result = solve(wrap(matrix), request)
+    warn_unless_converged(result.weights, request.tolerance)
+    return result
+
+
+def select(
+    matrix: Any,
+    rank: Any,
+    *,
+    method: str = "auto",
+    effort: Effort = "balanced",
+    scale: bool = False,
+    checkpoint: str | os.PathLike[str] | None = None,
+) -> Selection:
+    """Choose columns and rows of a nonnegative matrix, without weights; parameters as for `factorize`.
+
+    Examples
+    --------
+    >>> import gsnmf
+    >>> gsnmf.select([[1, 0, 2], [0, 1, 2], [0, 0, 1]], 2, method="spa-rows").rows
+    array([0, 1])
+    """
+    request = Request.of(rank, method=method, effort=effort, scale=scale, checkpoint=checkpoint)
+    return choose(wrap(matrix), request).selection

@@ -1,0 +1,23 @@
+"""Orthogonal factorization of a few columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+
+from gsnmf.kernels.threads import single_threaded_blas
+from gsnmf.support.arrays import Doubles
+
+
+def orthogonal_factors(block: Doubles) -> tuple[Doubles, Doubles]:
+    """Q and R of a factorization of the columns of a block, both as wide as the block even if it is not as tall."""
+    with single_threaded_blas():  # threads gain nothing on few columns, and lose much on a busy machine
+        factors: tuple[Any, Any] = linalg.qr(block, mode="economic", check_finite=False)
+    orthogonal, triangle = factors
+    missing = triangle.shape[1] - triangle.shape[0]
+    if missing > 0:  # more columns than they have entries
+        triangle = np.vstack([triangle, np.zeros((missing, triangle.shape[1]))])
+        orthogonal = np.hstack([orthogonal, np.zeros((orthogonal.shape[0], missing))])
+    return orthogonal, np.ascontiguousarray(triangle)

@@ -1,0 +1,87 @@
+"""The factors of a factorization: each chosen column or row, and where it is strongest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gsnmf.matrices.protocol import largest_of
+from gsnmf.results.selection import Selection
+from gsnmf.support.arrays import Axis, Doubles, Floats, Indices
+from gsnmf.support.records import Record
+from gsnmf.support.tables import Table
+from gsnmf.support.words import percent
+
+_MOST_SHOWN = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Factor(Record):
+    """One chosen column or row, and what goes with it.
+
+    Attributes
+    ----------
+    axis : {"columns", "rows"}
+        Which it is.
+    index : int
+        Its position in the matrix.
+    share : float
+        Its share of the sum of all entries of the reconstruction.
+    columns, rows : int arrays
+        The columns and rows in which the factor is strongest, the strongest first, itself left out.
+    column_strengths, row_strengths : arrays
+        How strong, in the unit of the factor's row of H and column of W.
+    """
+
+    axis: Axis
+    index: int
+    share: float
+    columns: Indices
+    column_strengths: Floats
+    rows: Indices
+    row_strengths: Floats
+
+
+def described_factors(
+    selection: Selection, H: Floats, strongest_rows: Sequence[tuple[Indices, Floats]], shares: Doubles, count: int
+) -> tuple[Factor, ...]:
+    """Every chosen column, then every chosen row, each with what goes with it.
+
+    Parameters
+    ----------
+    selection : Selection
+    H : array, shape (r, n)
+        Right factor.
+    strongest_rows : sequence of r pairs
+        Positions and values of the largest entries of each column of the left factor, at least ``count`` + 1.
+    shares : array of length r
+    count : int
+        How many columns and rows to give at most.
+    """
+    chosen: list[tuple[Axis, int]] = [("columns", int(j)) for j in selection.columns]
+    chosen += [("rows", int(i)) for i in selection.rows]
+    factors = []
+    for k, (axis, index) in enumerate(chosen):
+        columns = largest_of(H[k], count + 1)
+        columns = (columns[columns != index] if axis == "columns" else columns)[:count]
+        rows, strengths = strongest_rows[k]
+        others = (np.flatnonzero(rows != index) if axis == "rows" else np.arange(rows.size))[:count]
+        factors.append(Factor(axis, index, float(shares[k]), columns, H[k, columns], rows[others], strengths[others]))
+    return tuple(factors)
+
+
+def factor_table(factors: Sequence[Factor], caption: str) -> Table:
+    """The first factors as a table for people."""
+    rows = tuple(
+        (
+            f"{factor.axis.removesuffix('s')} {factor.index}",
+            percent(factor.share),
+            tuple(map(str, factor.columns)),
+            tuple(map(str, factor.rows)),
+        )
+        for factor in factors[:_MOST_SHOWN]
+    )
+    more = f" The first {_MOST_SHOWN} of {len(factors)}:" if len(factors) > _MOST_SHOWN else ""
+    return Table(("chosen", "share", "strongest columns", "strongest rows"), rows, caption + more)

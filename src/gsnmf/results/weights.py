@@ -1,0 +1,41 @@
+"""Nonnegative weights of chosen columns and rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gsnmf.support.arrays import Floats
+from gsnmf.support.records import Record
+from gsnmf.support.words import columns_and_rows
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Weights(Record):
+    """Nonnegative weights of chosen columns and rows; see `gsnmf.fit_weights` for the problem.
+
+    Attributes
+    ----------
+    column_weights : array, shape (r1, n)
+    row_weights : array, shape (m, r2)
+        For a Dask array a Dask array with the same chunks of rows, computed when it is asked for: by reading the
+        chunk and solving for the weights of its rows exactly, with the column weights as they are.
+    relative_error : float
+        ||M - M[:, columns] column_weights - row_weights M[rows, :]||_F / ||M||_F.
+    optimality : float
+        Relative violation of the optimality conditions.
+    n_iterations : int
+    converged : bool
+        Whether ``optimality`` met the tolerance.
+    """
+
+    column_weights: Floats
+    row_weights: Floats
+    relative_error: float
+    optimality: float
+    n_iterations: int
+    converged: bool
+
+    def __repr__(self) -> str:
+        chosen = columns_and_rows(self.column_weights.shape[0], self.row_weights.shape[1])
+        state = "converged" if self.converged else "not converged"
+        return f"Weights of {chosen}: relative error {self.relative_error:.3g}, {state} to {self.optimality:.1e}"

@@ -1,0 +1,34 @@
+"""Why a search or an iteration ended: one set of words for the whole library."""
+
+from enum import StrEnum
+
+
+class StopReason(StrEnum):
+    """Why something ended; each reason is a string and compares equal to it."""
+
+    RANK_REACHED = "rank reached"
+    """As many columns and rows as asked for."""
+    RESIDUAL_IS_ZERO = "residual is zero"
+    """Fewer are enough: those chosen span the matrix, up to rounding."""
+    TOLERANCE_REACHED = "tolerance reached"
+    MAX_ITERATIONS_REACHED = "max_iterations reached"
+    NO_FURTHER_DECREASE = "no further decrease"
+    """Rounding keeps the objective from falling."""
+    CLOSED_FORM = "closed form"
+    MEMORY_EXCEEDED = "working set exceeds the memory"
+    SOLVED = "solved"
+    INFEASIBLE = "infeasible"
+    TIME_LIMIT_REACHED = "time_limit reached"
+    OUT_OF_RANGE = "factors out of range"
+    """They grow without bound."""
+
+
+def selection_reason(n_selected: int, wanted: int) -> StopReason:
+    """Why a choice of ``n_selected`` of ``wanted`` columns and rows ended.
+
+    Examples
+    --------
+    >>> selection_reason(3, 4) == "residual is zero"
+    True
+    """
+    return StopReason.RANK_REACHED if n_selected >= wanted else StopReason.RESIDUAL_IS_ZERO
