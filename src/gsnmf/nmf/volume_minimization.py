@@ -36,13 +36,14 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from gsnmf.kernels.factor_descent import descend, descend_on_simplex, project_on_simplex
+from gsnmf.kernels.coordinate_descent import descend
+from gsnmf.kernels.simplex import descend_on_simplex, project_on_simplex
+from gsnmf.kernels.threads import blas_threads
 from gsnmf.matrices.checks import check_count, check_matrix, check_positive, check_rank
 from gsnmf.matrices.protocol import Matrix, wrap
 from gsnmf.nmf.alternating import (
     Point,
     beyond,
-    blas_threads,
     change,
     inner,
     iterate,

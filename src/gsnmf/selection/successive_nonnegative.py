@@ -25,10 +25,11 @@ from typing import Literal
 
 import numpy as np
 
+from gsnmf.kernels.convex_hull import project_on_hull
 from gsnmf.kernels.threads import single_threaded_blas
 from gsnmf.matrices.protocol import Matrix
 from gsnmf.results.records import Selection, StopReason
-from gsnmf.selection.cone_projection import ReducedColumns, project_on_hull
+from gsnmf.selection.cone_projection import ReducedColumns
 from gsnmf.support.arrays import Indices
 
 
