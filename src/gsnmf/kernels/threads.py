@@ -142,14 +142,16 @@ class _SingleThreadedBLAS:
     def __enter__(self) -> None:
         with self._lock:
             if self._n_inside == 0:
-                self._limit = _thread_pools().limit(limits=1, user_api="blas")
+                with _in_control():
+                    self._limit = _thread_pools().limit(limits=1, user_api="blas")
             self._n_inside += 1
 
     def __exit__(self, *_error: object) -> None:
         with self._lock:
             self._n_inside -= 1
             if self._n_inside == 0:
-                self._limit.restore_original_limits()
+                with _in_control():
+                    self._limit.restore_original_limits()
 
     def forget(self) -> None:
         """Do not wait, in a forked process, for a thread that was about to enter or leave: it does not exist here."""
@@ -159,6 +161,22 @@ class _SingleThreadedBLAS:
 @cache
 def _thread_pools() -> ThreadpoolController:
     return ThreadpoolController()
+
+
+@contextmanager
+def _in_control() -> Iterator[None]:
+    """Let this thread of Python change the number of BLAS threads, and any other one afterwards.
+
+    threadpoolctl lets only the thread that was first do so, and ignores all others silently. Here they take turns.
+    """
+    releases = [getattr(library, "clear_controlling_thread", None) for library in _thread_pools().lib_controllers]
+    for release in filter(None, releases):
+        release(force=True)
+    try:
+        yield
+    finally:
+        for release in filter(None, releases):
+            release(force=True)
 
 
 _cores = _Cores()
