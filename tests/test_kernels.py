@@ -99,9 +99,15 @@ def test_squares_of_positive_entries(policy):
     assert_allclose(positive_squares(rows), np.square(np.maximum(rows, 0)).sum(axis=1), rtol=1e-13)
 
 
-@pytest.mark.parametrize("index", [np.int32, np.int64])
-@pytest.mark.parametrize("block_type", [np.float32, np.float64])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("dtype", "block_type", "index"),
+    [
+        (np.float64, np.float64, np.int32),
+        (np.float32, np.float32, np.int64),
+        (np.float32, np.float64, np.int32),
+        (np.float64, np.float32, np.int64),
+    ],
+)
 @pytest.mark.parametrize("width", [None, 1, 3, 20])
 def test_sparse_product(monkeypatch, width, dtype, block_type, index):
     rng = np.random.default_rng(RNG_SEED)

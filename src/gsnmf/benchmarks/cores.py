@@ -137,7 +137,7 @@ def _dense(sizes: _Sizes) -> Doubles:
 
 def _sparse(sizes: _Sizes) -> sp.csr_array:
     m, n = sizes.sparse
-    return sp.random_array(sizes.sparse, density=sizes.n_entries / (m * n), format="csr", rng=np.random.default_rng(0))
+    return sp.csr_array(sp.random_array((m, n), density=sizes.n_entries / (m * n), rng=np.random.default_rng(0)))
 
 
 def _selection(sizes: _Sizes, *, method: str, sparse: bool = False) -> Work:

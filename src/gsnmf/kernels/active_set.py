@@ -71,7 +71,7 @@ def append(gram: Doubles, i: int, lower: Doubles, indices: NDArray[np.int64], si
 @compiled(inner=True, reordered=True)
 def factor_positive(x: Doubles, gram: Doubles, lower: Doubles, indices: NDArray[np.int64]) -> int:
     """Cholesky factor of the columns where x is positive, and its size; -1 if they depend on each other."""
-    size = np.int64(0)
+    size = int(np.int64(0))
     for i in range(x.size):
         if x[i] > 0.0:
             if not append(gram, i, lower, indices, size):
@@ -185,7 +185,7 @@ def active_set(
         for i in range(x.size):
             slopes[i] = slope(columns, i, residual)
             level += x[i] * slopes[i] if with_sum else 0.0
-        entering, steepest = np.int64(-1), level + threshold
+        entering, steepest = int(np.int64(-1)), level + threshold
         for i in range(x.size):
             if slopes[i] > steepest and x[i] == 0.0 and not blocked[i]:
                 entering, steepest = i, slopes[i]
@@ -210,7 +210,7 @@ def active_set(
 @compiled(inner=True, reordered=True)
 def _move(x: Doubles, z: Doubles, indices: NDArray[np.int64], size: int) -> bool:
     """Go from x to z as far as no weight becomes negative; whether one has become zero on the way."""
-    step, leaving = 1.0, np.int64(-1)
+    step, leaving = 1.0, int(np.int64(-1))
     for a in range(size):
         i = indices[a]
         if z[a] <= 0.0 and x[i] <= step * (x[i] - z[a]):
@@ -226,7 +226,7 @@ def _move(x: Doubles, z: Doubles, indices: NDArray[np.int64], size: int) -> bool
 @compiled(inner=True, reordered=True)
 def _without_zeros(x: Doubles, gram: Doubles, lower: Doubles, indices: NDArray[np.int64], size: int) -> int:
     """Take the columns without weight from the Cholesky factor, of which the rows before the first of them stay."""
-    kept = np.int64(0)
+    kept = int(np.int64(0))
     for a in range(size):
         i = indices[a]
         if x[i] > 0.0 and (a == kept or append(gram, i, lower, indices, kept)):

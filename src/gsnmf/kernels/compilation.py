@@ -1,3 +1,4 @@
+# mypy: disallow-untyped-calls=False
 """Compiles kernels, keeps them on disk, and tells when that takes seconds.
 
 Numba keeps what it compiles on disk, beside the package or in ``NUMBA_CACHE_DIR``: later processes only load it. A full
@@ -67,7 +68,7 @@ def compiled(
     >>> double(3)
     6
     """
-    options = {"nogil": True, "error_model": "numpy", "parallel": parallel}
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "parallel": parallel}
     if inner:
         options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
@@ -88,7 +89,7 @@ def _cache_of(function: Callable[..., Any]) -> Any:
         return NullCache()
 
 
-class _GuardedCache(FunctionCache):  # type: ignore[misc]
+class _GuardedCache(FunctionCache):
     """Numba's store of one compiled function, which no error stops.
 
     A function compiled with another one inside is out of date as soon as either changes. Numba looks at the file of the
@@ -143,7 +144,7 @@ def _warn(error: Exception) -> None:
         )
 
 
-class _Announcement(event.Listener):  # type: ignore[misc]
+class _Announcement(event.Listener):
     """Logs the first compilation of one of our kernels; those of other packages are not our business."""
 
     def __init__(self) -> None:

@@ -80,7 +80,7 @@ def _project_chunk(
         if size < 0:  # begin with the origin alone
             for i in range(r):
                 x[i] = 1.0 if i == 0 else 0.0
-            size = np.int64(0)
+            size = int(np.int64(0))
             size += append(gram, size, lower, indices, size)
         squared = 0.0
         for k in range(r):

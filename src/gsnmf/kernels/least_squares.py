@@ -103,7 +103,7 @@ def _solve_chunk(
                 for k in range(i):
                     target[i] -= columns[i, k] * target[k]
                 target[i] /= columns[i, i]
-        size = np.int64(0)
+        size = int(np.int64(0))
         threshold = slope_threshold(target)
         active_set(x, columns, gram, target, threshold, with_sum, lower, buffers, indices, size)
 
@@ -146,7 +146,7 @@ def _principal_pivoting(
     threshold = slope_threshold(right)
     fewest, chances = r + 1, _CHANCES
     for _ in range(20 * r + 20):
-        size = np.int64(0)
+        size = int(np.int64(0))
         for i in range(r):
             if passive[i]:
                 if not append(gram, i, lower, indices, size):
