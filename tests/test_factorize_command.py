@@ -194,10 +194,8 @@ class TestResult:
 
         def unfinished(*arguments, **options):
             warnings.warn("The weights stopped.", ConvergenceWarning, stacklevel=1)
-            return dataclasses.replace(
-                gsnmf.factorize(*arguments, **options),
-                weights=replace(gsnmf.factorize(*arguments, **options).weights, converged=False),
-            )
+            result = gsnmf.factorize(*arguments, **options)
+            return dataclasses.replace(result, weights=dataclasses.replace(result.weights, converged=False))
 
         monkeypatch.setattr("gsnmf.commands.factorize.factorize_matrix", unfinished)
         np.save("m.npy", MATRIX)

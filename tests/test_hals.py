@@ -12,8 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 import gsnmf
 from gsnmf.datasets import fully_random
-from gsnmf.kernels import factor_descent as kernels
-from gsnmf.kernels.factor_descent import descend
+from gsnmf.kernels import coordinate_descent as kernels
+from gsnmf.kernels.coordinate_descent import descend
 from gsnmf.nmf import hals, truncated_svd
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -275,8 +275,8 @@ def test_compiled_sweeps_are_plain_coordinate_descent(r, n, dtype):
     serial, parallel = expected.copy(), expected.copy()
     for _ in range(3):
         plain_sweep(expected, target, gram)
-    kernels._descend_serial(serial, target, gram, 3, 0.0)
-    kernels._descend_parallel(parallel, target, gram, 3, 0.0)
+    kernels._descend_blocks.serial(serial, target, gram, 3, 0.0)
+    kernels._descend_blocks.parallel(parallel, target, gram, 3, 0.0)
     assert_allclose(serial, expected, atol=1e-12 if dtype == np.float64 else 1e-4)
     assert_array_equal(parallel, serial)
 

@@ -9,8 +9,8 @@ from numpy.testing import assert_allclose
 from scipy.optimize import linear_sum_assignment
 from sklearn.exceptions import ConvergenceWarning
 
-from gsnmf.kernels import factor_descent as kernels
-from gsnmf.kernels.factor_descent import descend_on_simplex, project_on_simplex
+from gsnmf.kernels import simplex as kernels
+from gsnmf.kernels.simplex import descend_on_simplex, project_on_simplex
 from gsnmf.nmf import hals, minimum_volume
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -210,8 +210,8 @@ def test_fast_gradient_on_the_simplex_solves_the_problem(exact):
     length = 1 / np.linalg.eigvalsh(gram)[-1]
     objective = [np.inf]
     for _ in range(60):
-        kernels._descend_on_simplex_serial(serial, target, gram, length, exact, 25, 0.0)
-        kernels._descend_on_simplex_parallel(parallel, target, gram, length, exact, 25, 0.0)
+        kernels._descend_blocks.serial(serial, target, gram, length, exact, 25, 0.0)
+        kernels._descend_blocks.parallel(parallel, target, gram, length, exact, 25, 0.0)
         objective.append(0.5 * np.vdot(gram @ serial, serial) - np.vdot(target, serial))
     assert np.all(np.diff(objective) <= 1e-12)
     # compiled code may round differently, and a descent ends where objectives, known to 1e-16, are equal: 1e-8 away

@@ -9,8 +9,8 @@ from numba import njit
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 
-from gsnmf.convex import projection
-from gsnmf.convex.projection import project, project_row, scaled_weights
+from gsnmf.convex.projection import OPERATIONS_PER_ENTRY, project, project_row, scaled_weights
+from gsnmf.kernels.threads import PARALLEL_WORK
 
 SEEDS = st.integers(0, 2**32 - 1)
 # Zero or ordinary magnitudes: the references below are written without any care for underflow.
@@ -167,7 +167,7 @@ def test_working_set_is_the_rows_of_the_whole():
 
 def test_serial_and_parallel_kernels_agree():
     rng = np.random.default_rng(0)
-    X = rng.normal(0.0, 0.1, (40, 2 * projection.PARALLEL_ENTRIES // 40))
+    X = rng.normal(0.0, 0.1, (40, PARALLEL_WORK // OPERATIONS_PER_ENTRY // 20))
     weights, indices = rng.uniform(0.5, 2.0, X.shape[1]), rng.permutation(X.shape[1])[:40]
     by_parts = np.vstack([project(X[[a]], weights, indices[[a]]) for a in range(40)])
     assert_array_equal(project(X, weights, indices), by_parts)

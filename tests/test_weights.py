@@ -8,8 +8,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 import gsnmf
 from gsnmf.datasets import fully_random, middle_points
-from gsnmf.kernels import nonnegative as kernels
-from gsnmf.kernels.nonnegative import coordinate_sweep
+from gsnmf.kernels import threads
+from gsnmf.kernels.coordinate_descent import coordinate_sweep
+from gsnmf.kernels.least_squares import nonnegative_quadratic
 from gsnmf.matrices import wrap
 from gsnmf.weights import cone_weights
 from gsnmf.weights.joint import JointProblem, solve_joint
@@ -89,7 +90,7 @@ def test_quadratic_kernel_meets_the_optimality_conditions(r, density, seed):
     basis /= np.linalg.norm(basis, axis=0)
     gram, linear = basis.T @ basis, rng.standard_normal((20, r)) * (rng.random((20, r)) < density)
     X = np.zeros((20, r))
-    kernels.nonnegative_quadratic(X, gram, linear)
+    nonnegative_quadratic(X, gram, linear)
     assert X.min() >= 0
     np.testing.assert_allclose(np.minimum(X, X @ gram - linear), 0.0, atol=1e-11)
 
@@ -240,7 +241,7 @@ def test_kernel_equals_plain_numpy(monkeypatch):
     again = X.copy()
     coordinate_sweep(X, linear, gram)
     np.testing.assert_allclose(X, expected, rtol=1e-12)
-    monkeypatch.setattr(kernels, "PARALLEL_WORK", 0)
+    monkeypatch.setattr(threads, "PARALLEL_WORK", 0)
     coordinate_sweep(again, linear, gram)
     np.testing.assert_array_equal(again, X)
 

@@ -25,7 +25,9 @@ from dataclasses import dataclass
 import numba
 import numpy as np
 
-from gsnmf.convex.projection import PARALLEL_ENTRIES, project_row
+from gsnmf.convex.projection import OPERATIONS_PER_ENTRY, project_row
+from gsnmf.kernels.compilation import compiled
+from gsnmf.kernels.threads import loop
 from gsnmf.support.arrays import Floats, Indices
 
 _TRACE, _GROUP_2, _GROUP_INF = 0, 1, 2
@@ -45,13 +47,13 @@ class Penalty:
 
     def shrink(self, X: Floats, thresholds: Floats, indices: Indices, weights: Floats) -> None:
         """Minimise |z - x|^2 / 2 + threshold penalty(z) over z for each row x of X, in place."""
-        kernel = _shrink_parallel if X.size >= PARALLEL_ENTRIES else _shrink_serial
-        kernel(X, thresholds, indices, weights, self.kind)
+        _shrink_rows(X, thresholds, indices, weights, self.kind, work=OPERATIONS_PER_ENTRY * X.size)
 
     def scores(self, slopes: Floats, indices: Indices, weights: Floats) -> Floats:
         """The dual norm of each row of ``slopes`` = M_i'E. A row can help only if it exceeds lambda."""
-        kernel = _scores_parallel if slopes.size >= PARALLEL_ENTRIES else _scores_serial
-        return np.asarray(kernel(slopes, indices, weights, self.kind))
+        scores = np.empty(slopes.shape[0])
+        _score_rows(slopes, indices, weights, self.kind, scores, work=OPERATIONS_PER_ENTRY * slopes.size)
+        return scores
 
     def value(self, X: Floats, indices: Indices) -> float:
         """The penalty, without lambda."""
@@ -91,7 +93,7 @@ GROUP_INF = Penalty("group-inf", _GROUP_INF)
 PENALTIES = {penalty.name: penalty for penalty in (TRACE, GROUP_2, GROUP_INF)}
 
 
-@numba.njit(cache=True)
+@compiled(inner=True)
 def _shrink_row(row: Floats, threshold: float, index: int, weights: Floats, kind: int) -> None:
     if kind == _TRACE:
         row[index] -= threshold
@@ -102,19 +104,13 @@ def _shrink_row(row: Floats, threshold: float, index: int, weights: Floats, kind
         _shrink_maximum(row, threshold)
 
 
-@numba.njit(cache=True)
-def _shrink_serial(X: Floats, thresholds: Floats, indices: Indices, weights: Floats, kind: int) -> None:
-    for i in range(X.shape[0]):
-        _shrink_row(X[i], thresholds[i], indices[i], weights, kind)
-
-
-@numba.njit(cache=True, parallel=True)
-def _shrink_parallel(X: Floats, thresholds: Floats, indices: Indices, weights: Floats, kind: int) -> None:
+@loop()
+def _shrink_rows(X: Floats, thresholds: Floats, indices: Indices, weights: Floats, kind: int) -> None:
     for i in numba.prange(X.shape[0]):
         _shrink_row(X[i], thresholds[i], indices[i], weights, kind)
 
 
-@numba.njit(cache=True)
+@compiled(inner=True)
 def _shrink_norm(row: Floats, threshold: float) -> None:
     """Minimise |z - row|^2 / 2 + threshold |z|_2 over z >= 0, in place."""
     squared = 0.0
@@ -127,7 +123,7 @@ def _shrink_norm(row: Floats, threshold: float) -> None:
         row[j] *= factor
 
 
-@numba.njit(cache=True)
+@compiled(inner=True)
 def _shrink_maximum(row: Floats, threshold: float) -> None:
     """Minimise |z - row|^2 / 2 + threshold max(z) over z >= 0, in place: cut at the level that removes threshold."""
     total = 0.0
@@ -135,7 +131,8 @@ def _shrink_maximum(row: Floats, threshold: float) -> None:
         row[j] = max(row[j], 0.0)
         total += row[j]
     if total <= threshold:
-        row[:] = 0.0
+        for j in range(row.size):
+            row[j] = 0.0
         return
     level = 0.0
     for _ in range(row.size):  # Newton on a convex, decreasing, piecewise linear function: monotone and finite
@@ -154,7 +151,7 @@ def _shrink_maximum(row: Floats, threshold: float) -> None:
         row[j] = min(row[j], level)
 
 
-@numba.njit(cache=True, fastmath={"reassoc", "nsz", "contract"})
+@compiled(inner=True, reordered=True)
 def _score_row(slopes: Floats, index: int, weights: Floats, kind: int) -> float:
     total = 0.0
     if kind == _TRACE:
@@ -174,17 +171,7 @@ def _score_row(slopes: Floats, index: int, weights: Floats, kind: int) -> float:
     return total
 
 
-@numba.njit(cache=True)
-def _scores_serial(slopes: Floats, indices: Indices, weights: Floats, kind: int) -> Floats:
-    scores = np.empty(slopes.shape[0])
-    for i in range(scores.size):
-        scores[i] = _score_row(slopes[i], indices[i], weights, kind)
-    return scores
-
-
-@numba.njit(cache=True, parallel=True)
-def _scores_parallel(slopes: Floats, indices: Indices, weights: Floats, kind: int) -> Floats:
-    scores = np.empty(slopes.shape[0])
+@loop()
+def _score_rows(slopes: Floats, indices: Indices, weights: Floats, kind: int, scores: Floats) -> None:
     for i in numba.prange(scores.size):
         scores[i] = _score_row(slopes[i], indices[i], weights, kind)
-    return scores

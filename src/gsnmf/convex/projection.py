@@ -2,17 +2,20 @@
 
 from typing import Any
 
+import numba
 import numpy as np
-from numba import njit, prange
 from numpy.typing import ArrayLike
 
+from gsnmf.kernels.compilation import compiled
+from gsnmf.kernels.threads import loop
 from gsnmf.support.arrays import Floats, Indices
 
 # Kernels square the scaled weights and divide by them. A weight this far below the largest would underflow
 # there, and its bound w_j / w_i would overflow: it counts as zero.
 _SMALLEST_WEIGHT = {np.dtype(np.float32): 1e-37, np.dtype(np.float64): 1e-150}
 
-PARALLEL_ENTRIES = 1 << 16  # below this many entries, starting the threads costs more than the work
+OPERATIONS_PER_ENTRY = 16
+"""Operations that a projection, or a penalty, takes for each entry: a few passes over its row."""
 
 
 def project(X: ArrayLike, weights: ArrayLike, indices: ArrayLike | None = None, out: Floats | None = None) -> Floats:
@@ -101,8 +104,7 @@ def project(X: ArrayLike, weights: ArrayLike, indices: ArrayLike | None = None, 
     elif out.shape != rows.shape or out.dtype != rows.dtype:
         raise ValueError(f"out must have shape {rows.shape} and dtype {rows.dtype}; got {out.shape} and {out.dtype}.")
     target = out if out.flags.c_contiguous else np.empty_like(rows)
-    kernel = _project_rows_parallel if rows.size >= PARALLEL_ENTRIES else _project_rows
-    kernel(rows, scaled, positions, target)
+    _project_rows(rows, scaled, positions, target, work=OPERATIONS_PER_ENTRY * rows.size)
     if target is not out:
         out[...] = target
     return out
@@ -150,8 +152,7 @@ def _positions(indices: ArrayLike | None, n_rows: int, n_columns: int) -> Indice
     return positions
 
 
-# "reassoc" lets the compiler sum several entries at once; NaN and infinity keep their meaning.
-@njit(cache=True, nogil=True, fastmath={"reassoc", "nsz"})
+@compiled(reordered=True)
 def project_row(x: Floats, weights: Floats, i: int) -> None:
     """Project one row on Omega in place: compiled, and callable from other compiled kernels.
 
@@ -173,7 +174,8 @@ def project_row(x: Floats, weights: Floats, i: int) -> None:
     """
     own = weights[i]
     if own == 0:
-        x[:] = 0
+        for j in range(x.size):
+            x[j] = 0
         return
     diagonal = x[i]
     x[i] = 0  # never active in the sums below, which start from its own term
@@ -211,15 +213,14 @@ def project_row(x: Floats, weights: Floats, i: int) -> None:
     x[i] = entry
 
 
-@njit(cache=True, nogil=True)
+@loop()
 def _project_rows(X: Floats, weights: Floats, indices: Indices, out: Floats) -> None:
-    for a in range(X.shape[0]):
-        out[a, :] = X[a, :]
-        project_row(out[a], weights, indices[a])
+    for a in numba.prange(X.shape[0]):
+        _project_into(X[a], weights, indices[a], out[a])
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def _project_rows_parallel(X: Floats, weights: Floats, indices: Indices, out: Floats) -> None:
-    for a in prange(X.shape[0]):
-        out[a, :] = X[a, :]
-        project_row(out[a], weights, indices[a])
+@compiled(inner=True)
+def _project_into(x: Floats, weights: Floats, i: int, out: Floats) -> None:
+    for j in range(x.size):
+        out[j] = x[j]
+    project_row(out, weights, i)

@@ -1,19 +1,30 @@
-"""Tells when kernels are being compiled, which takes seconds the first time on a machine.
+# mypy: disallow-untyped-calls=False
+"""Compiles kernels, keeps them on disk, and tells when that takes seconds.
 
-Numba keeps what it compiles on disk, beside the package or in ``NUMBA_CACHE_DIR``: later processes only load it. Before
-it loads the first kernel it reads its own tables of types, a tenth of a second. That is done here, when the package is
-imported, and not in the middle of the first fit.
+Numba keeps what it compiles on disk, beside the package or in ``NUMBA_CACHE_DIR``: later processes only load it. A full
+disk or a damaged file there must not stop a computation, so `compiled` goes on without the file, with one warning per
+process. Before Numba loads the first kernel it reads its own tables of types, a tenth of a second. That is done here,
+when the package is imported, and not in the middle of the first fit.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import inspect
 import logging
 import sys
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from threading import Event
+from typing import Any, TypeVar, cast
 
+import numba
 from numba.core import event
+from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
 
 with contextlib.suppress(ImportError, AttributeError):  # no public interface: without it the first fit does the same
     from numba.core.registry import cpu_target
@@ -21,6 +32,116 @@ with contextlib.suppress(ImportError, AttributeError):  # no public interface: w
     cpu_target.target_context.refresh()
 
 logger = logging.getLogger("gsnmf")
+_warned = Event()
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+_FAST = frozenset({"reassoc", "contract", "nsz"})
+"""Sums may be reordered, so that the processor adds vectors; NaN and infinity keep their meaning."""
+
+
+def compiled(
+    *, reordered: bool = False, inner: bool = False, parallel: bool = False
+) -> Callable[[_Function], _Function]:
+    """Compile a function with Numba when it is first called, and keep it on disk.
+
+    Parameters
+    ----------
+    reordered : bool
+        Whether the compiler may reorder sums, which makes long ones several times faster.
+    inner : bool
+        Whether it is called from other compiled functions alone, which takes less time to compile.
+    parallel : bool
+        Whether loops over ``numba.prange`` share the cores. Such a function must only be called through
+        `gsnmf.kernels.threads.Loop`, which knows when that is safe.
+
+    Notes
+    -----
+    Dividing by zero gives infinity or NaN, as in NumPy: an exception in the middle of a kernel cannot be told to the
+    caller once threads run. Python's lock is released while the kernel runs.
+
+    Examples
+    --------
+    >>> @compiled()
+    ... def double(x):
+    ...     return 2 * x
+    >>> double(3)
+    6
+    """
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "parallel": parallel}
+    if inner:
+        options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
+    def decorate(function: _Function) -> _Function:
+        dispatcher = numba.njit(fastmath=set(_FAST) if reordered else False, **options)(function)
+        dispatcher._cache = _cache_of(function)
+        return cast("_Function", dispatcher)
+
+    return decorate
+
+
+def _cache_of(function: Callable[..., Any]) -> Any:
+    try:
+        return _GuardedCache(function)
+    except (OSError, RuntimeError) as error:  # no folder can be written to, or the source is not a file
+        if Path(inspect.getfile(function)).exists():
+            _warn(error)
+        return NullCache()
+
+
+class _GuardedCache(FunctionCache):
+    """Numba's store of one compiled function, which no error stops.
+
+    A function compiled with another one inside is out of date as soon as either changes. Numba looks at the file of the
+    outer one alone; here all modules of kernels count.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        stamp = _stamp(inspect.getfile(function))
+        self._cache_file = IndexDataCacheFile(self._cache_path, self._impl.filename_base, stamp)
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """The stored function; None if there is none, or if it is damaged, which then is overwritten."""
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception as error:  # a damaged pickle may raise anything
+            _warn(error)
+            with contextlib.suppress(Exception):
+                self.flush()
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Store a function, unless that fails."""
+        try:
+            super().save_overload(sig, data)
+        except Exception as error:
+            _warn(error)
+            self.disable()
+
+
+@cache
+def _stamp(path: str) -> str:
+    """Fingerprint of the source of a kernel and of all that it may have been compiled with."""
+    digest = hashlib.sha256()
+    for source in (Path(path), *sorted(Path(__file__).parent.glob("*.py"))):
+        digest.update(source.read_bytes())
+    return digest.hexdigest()
+
+
+def _in_package(function: Callable[..., Any]) -> bool:
+    return function.__module__.startswith("gsnmf.")
+
+
+def _warn(error: Exception) -> None:
+    if not _warned.is_set():
+        _warned.set()
+        warnings.warn(
+            f"compiled kernels cannot be kept on disk ({type(error).__name__}: {error}); going on without, which costs "
+            "some seconds in every process. Free the disk, empty the folder, or let NUMBA_CACHE_DIR name another one.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
 
 
 class _Announcement(event.Listener):
@@ -31,7 +152,7 @@ class _Announcement(event.Listener):
 
     def on_start(self, event: event.Event) -> None:
         """Numba begins to compile a function: it was not on disk."""
-        if not self.done and event.data["dispatcher"].py_func.__module__.startswith("gsnmf."):
+        if not self.done and _in_package(event.data["dispatcher"].py_func):
             self.done = True
             logger.info("compiling kernels: some seconds, once on this machine; later runs load them from disk")
 
@@ -46,7 +167,7 @@ def announced_compilation(verbose: int | bool = 0) -> Iterator[None]:
     The logger is ``"gsnmf"``, the level INFO; with ``verbose`` the records of this logger are also written to standard
     output within the block.
     """
-    with event.install_listener("numba:compile", _Announcement()), _shown() if verbose else _as_it_is():
+    with event.install_listener("numba:compile", _Announcement()), _shown() if verbose else contextlib.nullcontext():
         yield
 
 
@@ -62,8 +183,3 @@ def _shown() -> Iterator[None]:
     finally:
         logger.removeHandler(handler)
         logger.setLevel(before)
-
-
-@contextmanager
-def _as_it_is() -> Iterator[None]:
-    yield

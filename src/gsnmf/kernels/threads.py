@@ -1,16 +1,161 @@
-"""How many threads BLAS and the compiled kernels may take."""
+"""The one policy on threads: when compiled loops and BLAS may use more than one core.
+
+Threads wait for each other at the end of a loop. That costs more than it saves where there is little to do, the more so
+where other work wants the cores, so that `PARALLEL_WORK` operations decide, for every kernel. BLAS is kept to one
+thread around the kernels (`single_threaded_blas`), because its threads wait busily between products and take the cores
+from the kernels; only products much larger than a kernel's work are worth that (`blas_threads`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import cache
+from threading import Lock
+from types import FunctionType
 from typing import Any
 
+import numba
 from threadpoolctl import ThreadpoolController
 
+from gsnmf.kernels.compilation import compiled
+
+PARALLEL_WORK = 1 << 20
+"""Operations below which threads cost more than they save."""
+
+_BLAS_WORK = 1 << 32
+"""Multiplications, times processors, in a product from which BLAS threads gain more than they take from the kernels."""
+
+N_CHUNKS = 64
+"""Parts into which a loop over rows falls that needs working memory for each part: row j is in part j modulo this.
+
+Rows that take long are often neighbours; this way every thread gets some of them.
+"""
+
 _IN_ONE_THREAD = ContextVar("_IN_ONE_THREAD", default=False)
+
+
+def small(work: float) -> bool:
+    """Whether so many operations are too few for threads, or for anything else that costs as much as they do."""
+    return work < PARALLEL_WORK
+
+
+class Loop:
+    """A compiled loop over ``numba.prange``, run in one thread or in all of them.
+
+    Only one thread of Python at a time runs a loop on all cores; others that arrive meanwhile run theirs in one. Some
+    of Numba's threading layers end the process otherwise, and all of them would share the same cores.
+
+    Parameters
+    ----------
+    function : function
+        Its iterations are independent of each other. It changes arrays in place and returns nothing.
+    reordered : bool
+        Whether the compiler may reorder sums.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> def halve(X):
+    ...     for i in numba.prange(X.size):
+    ...         X[i] /= 2
+    >>> X = np.array([2.0, 4.0])
+    >>> Loop(halve)(X, work=X.size)
+    >>> X
+    array([1., 2.])
+    """
+
+    def __init__(self, function: Callable[..., None], *, reordered: bool = False) -> None:
+        assert isinstance(function, FunctionType)
+        self.__doc__ = function.__doc__
+        self.serial = compiled(reordered=reordered)(function)
+        self.parallel = compiled(reordered=reordered, parallel=True)(_copy(function, f"{function.__name__}_parallel"))
+
+    def __call__(self, *arguments: Any, work: float) -> None:
+        """Run the loop, which takes about ``work`` operations."""
+        if small(work) or not _cores.acquire():
+            self.serial(*arguments)
+            return
+        try:
+            self.parallel(*arguments)
+        finally:
+            _cores.release()
+
+
+def loop(*, reordered: bool = False) -> Callable[[Callable[..., None]], Loop]:
+    """Decorator that makes a `Loop` of a function."""
+    return lambda function: Loop(function, reordered=reordered)
+
+
+def _copy(function: FunctionType, name: str) -> FunctionType:
+    """The same function under another name, by which its compiled form is known on disk."""
+    copy = FunctionType(function.__code__, function.__globals__, name, function.__defaults__, function.__closure__)
+    copy.__qualname__, copy.__module__ = name, function.__module__
+    return copy
+
+
+class _Cores:
+    """Who may use all cores: one thread of Python at a time, and no process forked from one that has used them.
+
+    The threads that a library has started do not survive a fork, and GNU OpenMP ends a process that calls them then.
+    """
+
+    def __init__(self) -> None:
+        self._taken = Lock()
+        self._started = False
+        self._lost = False
+
+    def acquire(self) -> bool:
+        """Take all cores; False if this thread has to do with one. Whoever has taken them must `release` them."""
+        if self._lost or _IN_ONE_THREAD.get() or not self._taken.acquire(blocking=False):
+            return False
+        self._started = True
+        if numba.get_num_threads() > 1:
+            return True
+        self._taken.release()
+        return False
+
+    def release(self) -> None:
+        """Let others have them."""
+        self._taken.release()
+
+    def forget(self) -> None:
+        """Begin anew in a forked process."""
+        self._taken = Lock()
+        self._lost = self._started
+
+
+class _SingleThreadedBLAS:
+    """Keeps BLAS to one thread for as long as anyone wants it.
+
+    The number of BLAS threads belongs to the whole process. The first to ask for one thread sets it, and the last to
+    leave restores what the first has found, whatever the order in which threads of Python come and go.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._n_inside = 0
+        self._limit: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._n_inside == 0:
+                with _in_control():
+                    self._limit = _thread_pools().limit(limits=1, user_api="blas")
+            self._n_inside += 1
+
+    def __exit__(self, *_error: object) -> None:
+        with self._lock:
+            self._n_inside -= 1
+            if self._n_inside == 0:
+                with _in_control():
+                    self._limit.restore_original_limits()
+
+    def forget(self) -> None:
+        """Do not wait, in a forked process, for a thread that was about to enter or leave: it does not exist here."""
+        self._lock = Lock()
 
 
 @cache
@@ -18,13 +163,41 @@ def _thread_pools() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def single_threaded_blas() -> Any:
+@contextmanager
+def _in_control() -> Iterator[None]:
+    """Let this thread of Python change the number of BLAS threads, and any other one afterwards.
+
+    threadpoolctl lets only the thread that was first do so, and ignores all others silently. Here they take turns.
+    """
+    releases = [getattr(library, "clear_controlling_thread", None) for library in _thread_pools().lib_controllers]
+    for release in filter(None, releases):
+        release(force=True)
+    try:
+        yield
+    finally:
+        for release in filter(None, releases):
+            release(force=True)
+
+
+_cores = _Cores()
+_single_threaded_blas = _SingleThreadedBLAS()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_cores.forget)
+    os.register_at_fork(after_in_child=_single_threaded_blas.forget)
+
+
+def single_threaded_blas() -> AbstractContextManager[None]:
     """Keep BLAS to one thread for a while: its waiting threads would take the cores from the compiled kernels.
 
-    That holds for the whole process, so within `in_one_thread`, where others do the same at the same time, it does
-    nothing: each would restore what another has set.
+    Any number of threads may enter and leave at any time; afterwards BLAS has as many threads as before.
     """
-    return nullcontext() if _IN_ONE_THREAD.get() else _thread_pools().limit(limits=1, user_api="blas")
+    return _single_threaded_blas
+
+
+def blas_threads(n_multiplications: float) -> AbstractContextManager[None]:
+    """One BLAS thread, unless products are so large that its waiting threads gain more than they take from kernels."""
+    large = n_multiplications * (os.cpu_count() or 1) >= _BLAS_WORK
+    return nullcontext() if large else single_threaded_blas()
 
 
 @contextmanager
@@ -35,8 +208,3 @@ def in_one_thread() -> Iterator[None]:
         yield
     finally:
         _IN_ONE_THREAD.reset(token)
-
-
-def threads_allowed() -> bool:
-    """Whether a kernel may take more threads than the one it is called in."""
-    return not _IN_ONE_THREAD.get()

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse as sp
 
-from gsnmf.kernels.nonnegative import sparse_gram_rows
+from gsnmf.kernels.sparse_products import sparse_column_sums, sparse_dot, sparse_gram_rows
 from gsnmf.matrices.in_memory import InMemoryMatrix
 from gsnmf.matrices.protocol import BLOCK_BYTES, dense, membership, safe_exponent
 from gsnmf.support.arrays import Doubles, Floats, Indices, Sparse
@@ -64,7 +64,7 @@ class SparseMatrix(InMemoryMatrix):
     def dot(self, block: Floats) -> Floats:  # noqa: D102
         if block.ndim == 2 and block.dtype == np.float64 and np.count_nonzero(block) <= _SPARSE_BLOCK * block.size:
             return sparse_gram_rows(self._by_rows.T, sp.csr_array(block))
-        return np.asarray(self._by_rows @ np.ascontiguousarray(block))
+        return sparse_dot(self._by_rows, block)
 
     def columns(self, indices: Indices) -> Floats:  # noqa: D102
         return np.asarray(self.submatrix(indices).toarray(order="F"))
@@ -77,11 +77,11 @@ class SparseMatrix(InMemoryMatrix):
 
     @cached_property
     def squared_column_norms(self) -> Doubles:  # noqa: D102
-        return self._column_totals(np.square(self._by_columns.data, dtype=np.float64))
+        return sparse_column_sums(self._held, squared=True)
 
     @cached_property
     def column_sums(self) -> Doubles:  # noqa: D102
-        return self._column_totals(self._by_columns.data.astype(np.float64))
+        return sparse_column_sums(self._held)
 
     def _explicit_squared_residual(self, W: Floats, H: Floats) -> float:
         """The residual in sparse blocks: W H is close to M here, and so nearly as sparse."""
@@ -109,11 +109,6 @@ class SparseMatrix(InMemoryMatrix):
 
     def gram_rows(self, indices: Indices) -> Doubles:  # noqa: D102
         return sparse_gram_rows(self._by_columns[:, indices], self._by_rows)
-
-    def _column_totals(self, data: Doubles) -> Doubles:
-        by_columns = self._by_columns
-        pattern = sp.csr_array((data, by_columns.indices, by_columns.indptr), shape=self.shape[::-1])
-        return np.asarray(pattern @ np.ones(self.shape[0]))
 
 
 def _block_grams(factor: Floats, blocks: Indices) -> Doubles:

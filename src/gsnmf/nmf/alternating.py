@@ -21,17 +21,14 @@ A. Ang, N. Gillis, Accelerating nonnegative matrix factorization algorithms usin
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from gsnmf.kernels.threads import single_threaded_blas
 from gsnmf.matrices.protocol import Matrix
 from gsnmf.nmf.results import NMFResult
 from gsnmf.support.arrays import Doubles, Floats
@@ -42,12 +39,6 @@ _SMALL_RESIDUAL = 1e-3
 
 _ALPHA = 0.5
 """Most that the sweeps may cost, relative to the products they use (Gillis and Glineur 2012)."""
-
-_LARGE_PRODUCT = 4e9
-"""Multiplications, times processors, in a product with M from which BLAS threads gain more than they cost.
-
-Between products these threads keep waiting busily, and take the processors from whatever else runs.
-"""
 
 _FIRST_MOMENTUM = 0.5
 _GROWTH, _LIMIT_GROWTH, _DECAY = 1.05, 1.01, 1.5
@@ -161,12 +152,6 @@ def inner(a: Floats, b: Floats) -> float:
 def unit_exponents(exponent: int) -> tuple[int, int]:
     """Powers of two that W and H get when the matrix is held in units of two to the power ``exponent``."""
     return exponent - exponent // 2, exponent // 2
-
-
-def blas_threads(n_multiplications: int) -> AbstractContextManager[None]:
-    """One BLAS thread while products are small: its waiting threads would take the cores from the compiled kernels."""
-    large = n_multiplications * (os.cpu_count() or 1) >= _LARGE_PRODUCT
-    return nullcontext() if large else single_threaded_blas()
 
 
 def warn_unless_converged(result: NMFResult, tolerance: float, name: str) -> None:

@@ -31,13 +31,13 @@ from typing import Any
 
 import numpy as np
 
-from gsnmf.kernels.factor_descent import descend
+from gsnmf.kernels.coordinate_descent import descend
+from gsnmf.kernels.threads import blas_threads
 from gsnmf.matrices import wrap_in_memory
 from gsnmf.matrices.checks import check_count, check_positive, check_rank
 from gsnmf.matrices.protocol import Matrix
 from gsnmf.nmf.alternating import (
     Point,
-    blas_threads,
     change,
     extrapolated,
     iterate,

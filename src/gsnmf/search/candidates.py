@@ -16,7 +16,7 @@ from typing import Literal
 
 import numpy as np
 
-from gsnmf.kernels.nonnegative import positive_squares
+from gsnmf.kernels.reductions import positive_squares
 from gsnmf.matrices.protocol import Matrix
 from gsnmf.selection.preselection import largest_and_farthest
 from gsnmf.support.arrays import Doubles, Indices

@@ -23,10 +23,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from gsnmf.kernels.convex_hull import project_on_hull
 from gsnmf.kernels.threads import single_threaded_blas
 from gsnmf.matrices.protocol import Matrix
 from gsnmf.results import Selection
-from gsnmf.selection.cone_projection import ReducedColumns, project_on_hull
+from gsnmf.selection.cone_projection import ReducedColumns
 from gsnmf.support.arrays import Axis, Indices
 
 

@@ -35,7 +35,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from gsnmf.kernels.nonnegative import nonnegative_least_squares
+from gsnmf.kernels.least_squares import nonnegative_least_squares
 from gsnmf.kernels.threads import single_threaded_blas
 from gsnmf.matrices.protocol import BLOCK_BYTES, Matrix
 from gsnmf.matrices.residual_norms import TIE

@@ -27,7 +27,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gsnmf.kernels.nonnegative import coordinate_sweep, passive_inverses
+from gsnmf.kernels.coordinate_descent import coordinate_sweep
+from gsnmf.kernels.least_squares import passive_inverses
 from gsnmf.kernels.threads import single_threaded_blas
 from gsnmf.support.arrays import Doubles, Indices
 from gsnmf.weights.joint import solve_joint

@@ -21,7 +21,7 @@ from typing import Protocol
 import numpy as np
 from scipy.linalg import blas
 
-from gsnmf.kernels.nonnegative import coordinate_sweep
+from gsnmf.kernels.coordinate_descent import coordinate_sweep
 from gsnmf.matrices.protocol import Matrix
 from gsnmf.support.arrays import Doubles, Flags, Floats, Indices
 from gsnmf.weights.optimality import relative_violation, violation

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from gsnmf.kernels.nonnegative import coordinate_sweep, nonnegative_least_squares, nonnegative_quadratic
+from gsnmf.kernels.coordinate_descent import coordinate_sweep
+from gsnmf.kernels.least_squares import nonnegative_least_squares, nonnegative_quadratic
 from gsnmf.kernels.orthogonal import orthogonal_factors
 from gsnmf.kernels.threads import single_threaded_blas
 from gsnmf.matrices.protocol import Matrix

@@ -1,0 +1,236 @@
+r"""Least squares on a set of columns, and the active-set method that finds the set. Compiled, for one target each.
+
+Both nonnegative least squares and the nearest point in a convex hull are problems
+
+.. math:: \min_x \|t - \sum_i x_i r_i\| \quad\text{over}\quad x \ge 0, \quad\text{and for the hull}\quad \sum_i x_i = 1.
+
+Row i of ``columns`` holds the column r_i, of which all entries after entry i are zero. Their inner products are in
+``gram``. ``lower``, ``indices`` and a size hold the Cholesky factor of the columns that may be positive, in the
+order of ``indices``. Working arrays come from the caller, who keeps them for many targets.
+
+Loops stand where NumPy would assign whole arrays, and ``np.int64(0)`` where 0 would do: Numba takes seconds to compile
+the former, and compiles a function called with the latter twice.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gsnmf.kernels.compilation import compiled
+from gsnmf.support.arrays import Doubles
+
+SLOPES, RESIDUAL, SOLUTION, CORRECTION, ONES = range(5)
+"""Rows of the array ``buffers``, which has one column per unknown."""
+N_BUFFERS = 5
+
+DEPENDENT = 1e-14
+"""A column depends on others if they leave less than this part of its squared length."""
+
+_N_REFINEMENTS = 6
+
+
+@compiled(inner=True, reordered=True)
+def slope(columns: Doubles, i: int, residual: Doubles) -> float:
+    """How fast the residual shrinks along column i."""
+    value = 0.0
+    for k in range(i + 1):
+        value += columns[i, k] * residual[k]
+    return value
+
+
+@compiled(inner=True, reordered=True)
+def slope_threshold(target: Doubles) -> float:
+    """Slopes below this, along columns of unit length, are rounding."""
+    squared = 0.0
+    for k in range(target.size):
+        squared += target[k] * target[k]
+    return 1e-15 * target.size * math.sqrt(squared)
+
+
+@compiled(inner=True, reordered=True)
+def append(gram: Doubles, i: int, lower: Doubles, indices: NDArray[np.int64], size: int) -> bool:
+    """Add column i to the Cholesky factor of ``size`` columns; False if it depends on them."""
+    pivot = gram[i, i]
+    for b in range(size):
+        entry = gram[i, indices[b]]
+        for k in range(b):
+            entry -= lower[size, k] * lower[b, k]
+        entry /= lower[b, b]
+        lower[size, b] = entry
+        pivot -= entry * entry
+    if not pivot > DEPENDENT * gram[i, i]:
+        return False
+    lower[size, size] = math.sqrt(pivot)
+    indices[size] = i
+    return True
+
+
+@compiled(inner=True, reordered=True)
+def factor_positive(x: Doubles, gram: Doubles, lower: Doubles, indices: NDArray[np.int64]) -> int:
+    """Cholesky factor of the columns where x is positive, and its size; -1 if they depend on each other."""
+    size = int(np.int64(0))
+    for i in range(x.size):
+        if x[i] > 0.0:
+            if not append(gram, i, lower, indices, size):
+                return -1
+            size += 1
+    return size
+
+
+@compiled(inner=True, reordered=True)
+def solve(lower: Doubles, size: int, right: Doubles) -> None:
+    """Solve L L^T z = right in place."""
+    for a in range(size):
+        value = right[a]
+        for k in range(a):
+            value -= lower[a, k] * right[k]
+        right[a] = value / lower[a, a]
+    for a in range(size - 1, -1, -1):
+        right[a] /= lower[a, a]
+        for k in range(a):
+            right[k] -= right[a] * lower[a, k]
+
+
+@compiled(inner=True, reordered=True)
+def subtract(
+    columns: Doubles, indices: NDArray[np.int64], size: int, target: Doubles, z: Doubles, residual: Doubles
+) -> None:
+    """The residual of the target that the columns in the set leave with coefficients z."""
+    for k in range(target.size):
+        residual[k] = target[k]
+    for a in range(size):
+        for k in range(indices[a] + 1):
+            residual[k] -= z[a] * columns[indices[a], k]
+
+
+@compiled(inner=True, reordered=True)
+def least_squares(
+    columns: Doubles,
+    indices: NDArray[np.int64],
+    size: int,
+    target: Doubles,
+    with_sum: bool,
+    lower: Doubles,
+    buffers: Doubles,
+) -> None:
+    """Coefficients of the columns in the set, of any sign, and the residual; ``with_sum``, they add up to one.
+
+    The solution by the Gram matrix is refined with the columns themselves until the correction is rounding, which
+    makes it as accurate as a QR decomposition would.
+    """
+    residual, z, correction, ones = buffers[RESIDUAL], buffers[SOLUTION], buffers[CORRECTION], buffers[ONES]
+    for k in range(target.size):
+        residual[k] = target[k]
+    weight, total = 0.0, 0.0
+    for a in range(size):
+        z[a], ones[a] = 0.0, 1.0
+    if with_sum:
+        solve(lower, size, ones)
+        for a in range(size):
+            weight += ones[a]
+    for _ in range(_N_REFINEMENTS):
+        for a in range(size):
+            correction[a] = slope(columns, indices[a], residual)
+        solve(lower, size, correction)
+        if with_sum:
+            shift = 1.0 - total
+            for a in range(size):
+                shift -= correction[a]
+            shift /= weight
+            for a in range(size):
+                correction[a] += shift * ones[a]
+        total, largest, change = 0.0, 0.0, 0.0
+        for a in range(size):
+            z[a] += correction[a]
+            total += z[a]
+            largest, change = max(largest, abs(z[a])), max(change, abs(correction[a]))
+        subtract(columns, indices, size, target, z, residual)
+        if not change > 1e-12 * largest:
+            break
+
+
+@compiled(inner=True, reordered=True)
+def active_set(
+    x: Doubles,
+    columns: Doubles,
+    gram: Doubles,
+    target: Doubles,
+    threshold: float,
+    with_sum: bool,
+    lower: Doubles,
+    buffers: Doubles,
+    indices: NDArray[np.int64],
+    size: int,
+) -> float:
+    """Turn x in place into the solution, and give the slope that the columns with positive weight have in common.
+
+    The method of Lawson and Hanson, and, ``with_sum``, of Wolfe: the column with the steepest slope enters, the problem
+    is solved on the set, and weights that become negative on the way leave. It ends when no slope exceeds the common
+    one by more than ``threshold``, after finitely many steps.
+
+    On entry x solves the problem on the columns where it is positive, ``size`` of them, whose Cholesky factor is in
+    ``lower``. The residual is in ``buffers`` on return.
+    """
+    slopes, residual, z = buffers[SLOPES], buffers[RESIDUAL], buffers[SOLUTION]
+    blocked = np.zeros(x.size, dtype=np.uint8)
+    for a in range(size):
+        z[a] = x[indices[a]]
+    subtract(columns, indices, size, target, z, residual)
+    level = 0.0
+    for _ in range(10 * x.size + 10):
+        level = 0.0
+        for i in range(x.size):
+            slopes[i] = slope(columns, i, residual)
+            level += x[i] * slopes[i] if with_sum else 0.0
+        entering, steepest = int(np.int64(-1)), level + threshold
+        for i in range(x.size):
+            if slopes[i] > steepest and x[i] == 0.0 and not blocked[i]:
+                entering, steepest = i, slopes[i]
+        if entering < 0:
+            break
+        if not append(gram, entering, lower, indices, size):  # it depends on the others: only rounding made its slope
+            blocked[entering] = 1
+            continue
+        size += 1
+        for i in range(x.size):
+            blocked[i] = 0
+        while True:
+            least_squares(columns, indices, size, target, with_sum, lower, buffers)
+            if not _move(x, z, indices, size):
+                break
+            if x[entering] == 0.0:  # entered and left at once: rounding again
+                blocked[entering] = 1
+            size = _without_zeros(x, gram, lower, indices, size)
+    return level
+
+
+@compiled(inner=True, reordered=True)
+def _move(x: Doubles, z: Doubles, indices: NDArray[np.int64], size: int) -> bool:
+    """Go from x to z as far as no weight becomes negative; whether one has become zero on the way."""
+    step, leaving = 1.0, int(np.int64(-1))
+    for a in range(size):
+        i = indices[a]
+        if z[a] <= 0.0 and x[i] <= step * (x[i] - z[a]):
+            step, leaving = (x[i] / (x[i] - z[a]) if x[i] > 0.0 else 0.0), i
+    for a in range(size):
+        i = indices[a]
+        x[i] = z[a] if leaving < 0 else max(0.0, x[i] + step * (z[a] - x[i]))
+    if leaving >= 0:
+        x[leaving] = 0.0
+    return leaving >= 0
+
+
+@compiled(inner=True, reordered=True)
+def _without_zeros(x: Doubles, gram: Doubles, lower: Doubles, indices: NDArray[np.int64], size: int) -> int:
+    """Take the columns without weight from the Cholesky factor, of which the rows before the first of them stay."""
+    kept = int(np.int64(0))
+    for a in range(size):
+        i = indices[a]
+        if x[i] > 0.0 and (a == kept or append(gram, i, lower, indices, kept)):
+            kept += 1
+        else:
+            x[i] = 0.0
+    return kept

@@ -1,0 +1,110 @@
+"""Coordinate descent for many nonnegative problems that share a Gram matrix: one per row, or one per column.
+
+`coordinate_sweep` takes the problems as rows, and sweeps once over one after the other. `descend` takes them as
+columns, in blocks of neighbours: the same coordinate of all of them is updated at once, so that the processor adds
+vectors where a single column would need one short inner product after the other.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from gsnmf.kernels.compilation import compiled
+from gsnmf.kernels.threads import loop
+from gsnmf.support.arrays import Doubles, Floats
+
+BLOCK = 128
+"""Columns that are updated together: enough to fill vector registers, few enough for the cache."""
+
+
+def coordinate_sweep(X: Doubles, linear: Doubles, gram: Doubles) -> None:
+    """Improve X in place: one sweep of coordinate descent for each row x of X.
+
+    Minimises x G x / 2 + x . linear over x >= 0 in one coordinate after the other. The diagonal of G is not zero.
+
+    Examples
+    --------
+    >>> X = np.zeros((1, 2))
+    >>> coordinate_sweep(X, np.array([[-3.0, 1.0]]), np.eye(2))
+    >>> X
+    array([[3., 0.]])
+    """
+    _sweep_rows(X, linear, gram, work=X.size * X.shape[1])
+
+
+def descend(X: Floats, target: Floats, gram: Floats, max_sweeps: int, tolerance: float) -> None:
+    """Improve X in place: sweeps of coordinate descent on x'Gx / 2 - t'x over x >= 0, x and t columns of X and target.
+
+    Parameters
+    ----------
+    X, target : arrays, shape (r, n), in C order
+    gram : array, shape (r, r)
+        Symmetric positive semidefinite. A coordinate whose diagonal entry is zero is left as it is.
+    max_sweeps : int
+        Limit on the sweeps over the coordinates.
+    tolerance : float
+        A block of columns ends earlier if a sweep moved it, in the norm of the diagonal of G, by less than this part
+        of what its first sweep did.
+    """
+    _descend_blocks(X, target, gram, max_sweeps, tolerance, work=X.size * X.shape[0] * max_sweeps)
+
+
+@compiled(inner=True, reordered=True)
+def _sweep_row(x: Doubles, linear: Doubles, gram: Doubles) -> None:
+    for i in range(x.size):
+        slope = linear[i]
+        for k in range(x.size):
+            slope += gram[i, k] * x[k]
+        x[i] = max(0.0, x[i] - slope / gram[i, i])
+
+
+@loop()
+def _sweep_rows(X: Doubles, linear: Doubles, gram: Doubles) -> None:
+    for j in numba.prange(X.shape[0]):
+        _sweep_row(X[j], linear[j], gram)
+
+
+@compiled(inner=True, reordered=True)
+def _descend_block(
+    X: Floats, target: Floats, gram: Floats, max_sweeps: int, tolerance: float, start: int, stop: int
+) -> None:
+    r, width = X.shape[0], stop - start
+    zero = X.dtype.type(0)
+    slope = np.empty(BLOCK, X.dtype)
+    block = np.zeros((r, BLOCK), X.dtype)
+    for i in range(r):
+        for j in range(width):
+            block[i, j] = X[i, start + j]
+    first = 0.0
+    for sweep in range(max_sweeps):
+        change = 0.0
+        for i in range(r):
+            if gram[i, i] <= zero:
+                continue
+            for j in range(BLOCK):
+                slope[j] = zero
+            for k in range(r):
+                entry = gram[i, k]
+                for j in range(BLOCK):
+                    slope[j] += entry * block[k, j]
+            moved = 0.0
+            for j in range(width):
+                step = max(-block[i, j], (target[i, start + j] - slope[j]) / gram[i, i])
+                block[i, j] = max(zero, block[i, j] + step)
+                moved += step * step
+            change += moved * gram[i, i]
+        if sweep == 0:
+            first = change
+        elif change <= tolerance * tolerance * first:
+            break
+    for i in range(r):
+        for j in range(width):
+            X[i, start + j] = block[i, j]
+
+
+@loop()
+def _descend_blocks(X: Floats, target: Floats, gram: Floats, max_sweeps: int, tolerance: float) -> None:
+    n = X.shape[1]
+    for b in numba.prange((n + BLOCK - 1) // BLOCK):
+        _descend_block(X, target, gram, max_sweeps, tolerance, b * BLOCK, min((b + 1) * BLOCK, n))

@@ -1,0 +1,220 @@
+"""Nonnegative least squares of many targets with the same few columns, and what such a solution depends on."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from gsnmf.kernels.active_set import (
+    N_BUFFERS,
+    RESIDUAL,
+    SLOPES,
+    SOLUTION,
+    active_set,
+    append,
+    factor_positive,
+    least_squares,
+    slope,
+    slope_threshold,
+    solve,
+)
+from gsnmf.kernels.compilation import compiled
+from gsnmf.kernels.threads import N_CHUNKS, loop
+from gsnmf.support.arrays import Doubles
+
+_CHANCES = 3
+"""Exchanges of all wrong indices that may fail to leave fewer of them than ever before."""
+
+_GUESSING_SWEEPS = 3
+
+
+def nonnegative_least_squares(X: Doubles, triangle: Doubles, targets: Doubles) -> None:
+    """Turn each row x of X in place into the minimiser of |R x - b| over x >= 0, b its row of ``targets``.
+
+    R is upper triangular with columns of unit length. Block principal pivoting (Kim and Park 2011), started from the
+    positive entries of x: solve on the passive set, exchange all indices of the wrong sign, or only the last one when
+    that has stopped helping, which ends after finitely many steps. Where it meets columns that depend on each other to
+    working precision, the active-set method of Lawson and Hanson takes over. Passive sets are solved by their Gram
+    matrix and refined with R itself, which makes them as accurate as a QR decomposition would.
+
+    References
+    ----------
+    J. Kim, H. Park, Fast nonnegative matrix factorization: an active-set-like method and comparisons, SIAM J. Sci.
+    Comput. 33 (2011), doi:10.1137/110821172.
+
+    Examples
+    --------
+    >>> X = np.zeros((2, 2))
+    >>> nonnegative_least_squares(X, np.eye(2), np.array([[3.0, -1.0], [1.0, 2.0]]))
+    >>> X
+    array([[3., 0.],
+           [1., 2.]])
+    """
+    columns = np.ascontiguousarray(triangle.T)  # row i holds column i: i + 1 entries, then zeros
+    _solve_rows(X, columns, columns @ triangle, targets, False, False, work=8 * X.size * X.shape[1])
+
+
+def nonnegative_quadratic(X: Doubles, gram: Doubles, linear: Doubles) -> None:
+    """Turn each row of X, which holds zeros, in place into the minimiser x of x G x / 2 - x . b over x >= 0.
+
+    b is its row of ``linear``. G has a unit diagonal and is well conditioned; `nonnegative_least_squares` is for all
+    others. Coordinate descent that passes over what stays zero guesses the positive entries, and block principal
+    pivoting makes them right, so that the cost follows the number of those.
+    """
+    lower = np.asarray(np.linalg.cholesky(gram), dtype=np.float64)
+    _solve_rows(X, lower, gram, linear, True, False, work=8 * X.size * X.shape[1])
+
+
+def passive_inverses(X: Doubles, gram: Doubles) -> Doubles:
+    """Inverse of the Gram matrix of the positive entries of each row of X, with zeros around it, its upper triangle.
+
+    Zero where those columns depend on each other.
+    """
+    n, r = X.shape
+    inverses = np.zeros((n, r * (r + 1) // 2))
+    _invert_rows(X, gram, inverses, work=X.size * r * r)
+    return inverses
+
+
+@loop()
+def _solve_rows(X: Doubles, columns: Doubles, gram: Doubles, right: Doubles, by_gram: bool, with_sum: bool) -> None:
+    for chunk in numba.prange(min(X.shape[0], N_CHUNKS)):
+        _solve_chunk(X, columns, gram, right, by_gram, with_sum, chunk)
+
+
+@compiled(inner=True, reordered=True)
+def _solve_chunk(
+    X: Doubles, columns: Doubles, gram: Doubles, right: Doubles, by_gram: bool, with_sum: bool, chunk: int
+) -> None:
+    n, r = X.shape
+    lower, buffers, indices = np.empty((r, r)), np.empty((N_BUFFERS, r)), np.empty(r, dtype=np.int64)
+    passive, target = np.empty(r, dtype=np.uint8), np.empty(r)
+    for j in range(chunk, n, N_CHUNKS):
+        x = X[j]
+        if by_gram:
+            _guess(x, gram, right[j], buffers)
+        if _principal_pivoting(x, columns, gram, right[j], by_gram, with_sum, lower, buffers, indices, passive):
+            continue
+        for i in range(r):
+            x[i] = 0.0
+            target[i] = right[j, i]
+            if by_gram:  # columns hold the lower triangle: solve for the target that has these products with them
+                for k in range(i):
+                    target[i] -= columns[i, k] * target[k]
+                target[i] /= columns[i, i]
+        size = int(np.int64(0))
+        threshold = slope_threshold(target)
+        active_set(x, columns, gram, target, threshold, with_sum, lower, buffers, indices, size)
+
+
+@compiled(inner=True, reordered=True)
+def _guess(x: Doubles, gram: Doubles, linear: Doubles, buffers: Doubles) -> None:
+    """A few sweeps of coordinate descent from zero, at the cost of those entries that change."""
+    slopes = buffers[SLOPES]
+    for i in range(x.size):
+        slopes[i] = linear[i]
+    for _ in range(_GUESSING_SWEEPS):
+        for i in range(x.size):
+            step = max(slopes[i], -x[i])
+            if step != 0.0:
+                x[i] += step
+                for k in range(x.size):
+                    slopes[k] -= step * gram[i, k]
+
+
+@compiled(inner=True, reordered=True)
+def _principal_pivoting(
+    x: Doubles,
+    columns: Doubles,
+    gram: Doubles,
+    right: Doubles,
+    by_gram: bool,
+    with_sum: bool,
+    lower: Doubles,
+    buffers: Doubles,
+    indices: NDArray[np.int64],
+    passive: NDArray[np.uint8],
+) -> bool:
+    """Block principal pivoting from the positive entries of x; False if it met dependent columns.
+
+    ``right`` is the target, or, ``by_gram``, its products with the columns.
+    """
+    r = x.size
+    for i in range(r):
+        passive[i] = x[i] > 0.0
+    threshold = slope_threshold(right)
+    fewest, chances = r + 1, _CHANCES
+    for _ in range(20 * r + 20):
+        size = int(np.int64(0))
+        for i in range(r):
+            if passive[i]:
+                if not append(gram, i, lower, indices, size):
+                    return False
+                size += 1
+        if by_gram:
+            _gram_solution(gram, indices, size, right, lower, buffers)
+        else:
+            least_squares(columns, indices, size, right, with_sum, lower, buffers)
+            for i in range(r):
+                if not passive[i]:
+                    buffers[SLOPES, i] = slope(columns, i, buffers[RESIDUAL])
+        for i in range(r):
+            x[i] = 0.0
+        for a in range(size):
+            x[indices[a]] = buffers[SOLUTION, a]
+        n_wrong = 0
+        for i in range(r):
+            n_wrong += _is_wrong(x[i], passive[i], buffers[SLOPES, i], threshold)
+        if n_wrong == 0:
+            return True
+        chances = _CHANCES if n_wrong < fewest else chances - 1
+        fewest = min(fewest, n_wrong)
+        for i in range(r - 1, -1, -1):
+            if _is_wrong(x[i], passive[i], buffers[SLOPES, i], threshold):
+                passive[i] = not passive[i]
+                if chances < 0:
+                    break
+    return False
+
+
+@compiled(inner=True, reordered=True)
+def _is_wrong(value: float, passive: bool, slope: float, threshold: float) -> bool:
+    return value < 0.0 if passive else slope > threshold
+
+
+@compiled(inner=True, reordered=True)
+def _gram_solution(
+    gram: Doubles, indices: NDArray[np.int64], size: int, linear: Doubles, lower: Doubles, buffers: Doubles
+) -> None:
+    """Solution z on the passive set, and the slopes that it leaves."""
+    slopes, z = buffers[SLOPES], buffers[SOLUTION]
+    for a in range(size):
+        z[a] = linear[indices[a]]
+    solve(lower, size, z)
+    for k in range(linear.size):
+        slopes[k] = linear[k]
+    for a in range(size):
+        for k in range(linear.size):
+            slopes[k] -= z[a] * gram[indices[a], k]
+
+
+@loop()
+def _invert_rows(X: Doubles, gram: Doubles, inverses: Doubles) -> None:
+    for chunk in numba.prange(min(X.shape[0], N_CHUNKS)):
+        _invert_chunk(X, gram, inverses, chunk)
+
+
+@compiled(inner=True, reordered=True)
+def _invert_chunk(X: Doubles, gram: Doubles, inverses: Doubles, chunk: int) -> None:
+    n, r = X.shape
+    lower, right, indices = np.empty((r, r)), np.empty(r), np.empty(r, dtype=np.int64)
+    for j in range(chunk, n, N_CHUNKS):
+        size = factor_positive(X[j], gram, lower, indices)
+        for a in range(size):
+            for b in range(size):
+                right[b] = 1.0 if a == b else 0.0
+            solve(lower, size, right)
+            i = indices[a]
+            for b in range(a, size):
+                inverses[j, i * r - i * (i - 1) // 2 + indices[b] - i] = right[b]

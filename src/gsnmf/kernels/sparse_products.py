@@ -1,0 +1,141 @@
+"""Products of sparse matrices on all cores, accumulated in double precision.
+
+Index arrays may be of 32 or 64 bits. Compiled loops read them as unsigned numbers: Numba would otherwise ask of each
+index whether it is negative, which takes longer than the multiplication.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+import scipy.sparse as sp
+
+from gsnmf.kernels.compilation import compiled
+from gsnmf.kernels.threads import N_CHUNKS, loop, small
+from gsnmf.support.arrays import Doubles, Floats
+
+_NARROW = 8
+"""Columns of a block below which sums are taken column by column: vectors so short do not pay."""
+
+_ENTRIES_AT_ONCE = 1 << 20
+"""Stored entries that are worked on at once where each takes temporary memory."""
+
+
+def sparse_dot(matrix: sp.csr_array, block: Floats) -> Floats:
+    """Product of an m x n sparse matrix by rows with a dense vector or an n x k block, in the precision of the block.
+
+    Each entry of the product is a sum in double precision, in the order in which the entries of a row are stored, so
+    that neither the number of threads nor the memory order of the block changes the result. A block in Fortran order is
+    copied.
+
+    Examples
+    --------
+    >>> sparse_dot(sp.csr_array([[1.0, 0.0], [2.0, 3.0]]), np.array([1.0, 2.0]))
+    array([1., 8.])
+    """
+    width = 1 if block.ndim == 1 else block.shape[1]
+    work = 2 * matrix.nnz * width
+    if small(work):  # nothing to be compiled for
+        exact = matrix.astype(np.float64, copy=False) @ block.astype(np.float64, copy=False)
+        return np.asarray(exact, dtype=block.dtype)
+    product = np.empty((matrix.shape[0], width), dtype=block.dtype)
+    right = np.ascontiguousarray(block.reshape(-1, width))
+    _dot_rows(matrix.indptr, matrix.indices, matrix.data, right, product, work=work)
+    return product[:, 0] if block.ndim == 1 else product
+
+
+def sparse_gram_rows(chosen: sp.csc_array, matrix: sp.csr_array) -> Doubles:
+    """The product of the transpose of a sparse matrix by columns with one by rows, as an array."""
+    product = np.zeros((chosen.shape[1], matrix.shape[1]))
+    work = 2 * chosen.nnz * (matrix.nnz / max(1, matrix.shape[0]))
+    left = chosen.indptr, chosen.indices, chosen.data
+    _scatter_rows(*left, matrix.indptr, matrix.indices, matrix.data, product, work=work)
+    return product
+
+
+def sparse_column_sums(matrix: sp.csr_array | sp.csc_array, *, squared: bool = False) -> Doubles:
+    """Sum of the entries, or of their squares, in every column, whether the matrix is held by rows or by columns.
+
+    Examples
+    --------
+    >>> M = sp.csr_array([[3.0, 0.0], [4.0, 2.0]])
+    >>> sparse_column_sums(M), sparse_column_sums(M.tocsc(), squared=True)
+    (array([7., 2.]), array([25.,  4.]))
+    """
+    sums = np.zeros(matrix.shape[1])
+    for start in range(0, matrix.nnz, _ENTRIES_AT_ONCE):
+        part = slice(start, min(start + _ENTRIES_AT_ONCE, matrix.nnz))
+        entries = matrix.data[part].astype(np.float64)
+        if squared:
+            np.square(entries, out=entries)
+        sums += np.bincount(_columns_of(matrix, part), weights=entries, minlength=sums.size)
+    return sums
+
+
+def _columns_of(matrix: sp.csr_array | sp.csc_array, part: slice) -> Any:
+    """The column of every stored entry in a part of them."""
+    if matrix.format == "csr":
+        return matrix.indices[part]
+    return np.searchsorted(matrix.indptr, np.arange(part.start, part.stop), side="right") - 1
+
+
+@compiled(inner=True)
+def _first_row(indptr: Any, chunk: int) -> int:
+    """The row at which a chunk begins, if all chunks are to have about as many stored entries."""
+    goal = indptr[indptr.size - 1] * chunk // N_CHUNKS
+    low, high = 0, indptr.size - 1
+    while low < high:
+        middle = (low + high) // 2
+        if indptr[middle] < goal:
+            low = middle + 1
+        else:
+            high = middle
+    return low if chunk < N_CHUNKS else indptr.size - 1
+
+
+@compiled(inner=True)
+def _dot_chunk(indptr: Any, indices: Any, data: Any, block: Floats, product: Floats, first: int, last: int) -> None:
+    width = block.shape[1]
+    sums = np.empty(width)
+    for i in range(first, last):
+        start, end = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
+        if width < _NARROW:
+            for k in range(width):
+                total = 0.0
+                for q in range(start, end):
+                    total += np.float64(data[q]) * np.float64(block[np.uint64(indices[q]), k])
+                product[i, k] = total
+            continue
+        for k in range(width):
+            sums[k] = 0.0
+        for q in range(start, end):
+            factor, row = np.float64(data[q]), block[np.uint64(indices[q])]
+            for k in range(width):
+                sums[k] += factor * np.float64(row[k])
+        for k in range(width):
+            product[i, k] = sums[k]
+
+
+@loop()
+def _dot_rows(indptr: Any, indices: Any, data: Any, block: Floats, product: Floats) -> None:
+    for chunk in numba.prange(N_CHUNKS):
+        first, last = _first_row(indptr, chunk), _first_row(indptr, chunk + 1)
+        _dot_chunk(indptr, indices, data, block, product, first, last)
+
+
+@compiled(inner=True)
+def _scatter_row(start: int, end: int, at: Any, by: Any, indptr: Any, indices: Any, data: Any, row: Doubles) -> None:
+    for k in range(np.uint64(start), np.uint64(end)):
+        factor, i = np.float64(by[k]), np.uint64(at[k])
+        for q in range(np.uint64(indptr[i]), np.uint64(indptr[i + np.uint64(1)])):
+            row[np.uint64(indices[q])] += factor * np.float64(data[q])
+
+
+@loop()
+def _scatter_rows(starts: Any, at: Any, by: Any, indptr: Any, indices: Any, data: Any, product: Doubles) -> None:
+    n = product.shape[0]
+    for chunk in numba.prange(min(n, N_CHUNKS)):
+        for i in range(chunk, n, N_CHUNKS):
+            _scatter_row(starts[i], starts[i + 1], at, by, indptr, indices, data, product[i])
