@@ -133,6 +133,11 @@ class GroupTable:
     parts: tuple[tuple[float, ...], ...]
     n_left_out: int = 0
 
+    @property
+    def largest(self) -> float:
+        """The largest part, which has the strongest colour."""
+        return max((max(row, default=0.0) for row in self.parts), default=0.0) or 1.0
+
 
 @dataclass(frozen=True)
 class TimeLine:

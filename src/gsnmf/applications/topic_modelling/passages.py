@@ -10,6 +10,7 @@ LONGEST = 320
 """Characters of a passage; a longer sentence is cut around the words."""
 
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？])[\"'”’)\]]*\s+|\n\s*\n|(?<=[。！？])")
+_FEWEST_LETTERS = 0.8
 _WORD = r"(?u)\b\w\w+\b"
 
 
@@ -40,6 +41,8 @@ def find_passage(
 ) -> Passage | None:
     """The sentence of a text with the largest sum of weights of different words; None if it has none of them.
 
+    Sentences of letters and spaces are preferred to headings, tables and code.
+
     Parameters
     ----------
     document : int
@@ -62,7 +65,7 @@ def find_passage(
     longest = max((len(term.split(" ")) for term in weights), default=1)
     for sentence in sentences(text):
         found = _occurrences(sentence, weights, word, fold, longest)
-        score = sum(weights[term] for term in {term for term, _ in found})
+        score = _readable(sentence) * sum(weights[term] for term in {term for term, _ in found})
         if score > best_score:
             best, best_score, best_spans = sentence, score, tuple(span for _, span in found)
     if not best:
@@ -81,6 +84,12 @@ def sentences(text: str) -> list[str]:
     """
     parts = (" ".join(part.split()) for part in _SENTENCE_END.split(text) if part)
     return [part for part in parts if part]
+
+
+def _readable(sentence: str) -> float:
+    """How much a sentence is worth: less if it is rather a heading, a table or code."""
+    letters = sum(character.isalpha() or character == " " for character in sentence)
+    return 1.0 if letters >= _FEWEST_LETTERS * len(sentence) else 0.1
 
 
 def _occurrences(

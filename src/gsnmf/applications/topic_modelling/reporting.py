@@ -13,7 +13,7 @@ from gsnmf.applications.topic_modelling.passages import Passage
 from gsnmf.explanation.comparison import compare
 from gsnmf.explanation.topics import strongest
 from gsnmf.reports.documents import DocumentFindings, DocumentRow, GroupTable, Quotation, TimeChart, TopicCard, Word
-from gsnmf.reports.words import counted, percent, shown
+from gsnmf.reports.words import counted, grouped, percent, shown
 from gsnmf.support.arrays import Doubles, Indices
 
 MAX_DOCUMENTS = 2000
@@ -23,7 +23,7 @@ MAX_LABELS = 30
 _MAX_CHARACTERS = 2_000_000
 """Of all texts on the page."""
 
-_BEGINNING = 220
+_BEGINNING = 160
 _LONGEST = 2000
 _SIMILAR = 0.2
 """Similarity from which another topic is named on a card."""
@@ -66,9 +66,20 @@ def gather_documents(
         n_documents=len(model.texts),
         labels=_labels(model),
         time=_time(model),
-        parameters=dict(parameters or {}),
+        parameters=_made(model) | dict(parameters or {}),
         warnings=tuple(warnings),
     )
+
+
+def _made(model: TopicModel) -> dict[str, str]:
+    m, n = model.result.matrix.shape
+    return {
+        "Documents": grouped(m),
+        "Words in the vocabulary": grouped(n),
+        "Choice of words and documents": model.result.selection.method,
+        "Parts of topics in documents": "nonnegative least squares on the topics, exact",
+        "Topic of a document": "the one whose documents it resembles most on average (cosine)",
+    }
 
 
 def _headline(model: TopicModel, best: float | None) -> tuple[str, str]:
