@@ -3,21 +3,17 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-import sklearn  # noqa: F401, before Numba, whose many objects would cost Python's garbage collection a tenth of a second
-
-from gsnmf import convex, metrics
-from gsnmf.estimators.gsnmf import GSNMF
-from gsnmf.factorization.path import factorize, select
-from gsnmf.factorization.registry import Method, methods
-from gsnmf.factorization.saving import load, save
-from gsnmf.matrices.scaling import Scaling, scale
-from gsnmf.results.records import Factorization, Selection, Weights
-from gsnmf.search.ranks import RankPath, rank_path
-from gsnmf.weights import fit_weights
-
 if TYPE_CHECKING:
-    from gsnmf import datasets, nmf
+    from gsnmf import applications, convex, datasets, metrics, nmf
+    from gsnmf.estimators.gsnmf import GSNMF
     from gsnmf.estimators.selector import GSNMFSelector
+    from gsnmf.factorization.path import factorize, select
+    from gsnmf.factorization.registry import Method, methods
+    from gsnmf.factorization.saving import load, save
+    from gsnmf.matrices.scaling import Scaling, scale
+    from gsnmf.results.records import Factorization, Selection, Weights
+    from gsnmf.search.ranks import RankPath, rank_path
+    from gsnmf.weights import fit_weights
 
 __version__ = "0.1.0"
 
@@ -30,6 +26,7 @@ __all__ = [
     "Scaling",
     "Selection",
     "Weights",
+    "applications",
     "convex",
     "datasets",
     "factorize",
@@ -44,13 +41,37 @@ __all__ = [
     "select",
 ]
 
+_HOMES = {
+    "GSNMF": "estimators.gsnmf",
+    "GSNMFSelector": "estimators.selector",
+    "factorize": "factorization.path",
+    "select": "factorization.path",
+    "Method": "factorization.registry",
+    "methods": "factorization.registry",
+    "load": "factorization.saving",
+    "save": "factorization.saving",
+    "Scaling": "matrices.scaling",
+    "scale": "matrices.scaling",
+    "Factorization": "results.records",
+    "Selection": "results.records",
+    "Weights": "results.records",
+    "RankPath": "search.ranks",
+    "rank_path": "search.ranks",
+    "fit_weights": "weights",
+}
+"""Where each public name is found; it is imported when it is asked for, so that the command line starts at once."""
+
 
 def __getattr__(name: str) -> Any:
-    """Import when it is asked for what a first fit can do without."""
-    if name in {"datasets", "nmf"}:
+    """Import what is asked for."""
+    if name in _HOMES:
+        import sklearn  # noqa: F401, before Numba, whose many objects would cost garbage collection a tenth of a second
+
+        value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+        globals()[name] = value
+        return value
+    if name in __all__:
         return import_module(f"{__name__}.{name}")
-    if name == "GSNMFSelector":
-        return import_module(f"{__name__}.estimators.selector").GSNMFSelector
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
