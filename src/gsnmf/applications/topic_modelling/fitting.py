@@ -68,17 +68,14 @@ def topics(
     Examples
     --------
     >>> from gsnmf.applications import topics
-    >>> texts = ["tea and cake", "green tea", "tea with cake", "fast cars", "cars on roads"]
-    >>> model = topics(texts, rank=2, labels=["food"] * 3 + ["traffic"] * 2)
-    >>> [topic.name for topic in model.topics]
-    ['tea, cake', 'cars, roads']
+    >>> texts = ["tea and cake", "green tea", "tea with cake", "cars on roads", "cars"]
+    >>> model = topics(texts, rank=2, labels=["food", "food", "food", "traffic", "traffic"], min_df=1)
+    >>> [topic.words[0] for topic in model.topics]
+    ['tea', 'cars']
     >>> model.document_topics
-    array([0, 0, 0, 1, 1, 1])
-    >>> model.by_label()
-    label    documents  tea, cake  cars, roads
-    -------  ---------  ---------  -----------
-    food     3          1          0
-    traffic  3          0          1
+    array([0, 0, 0, 1, 1])
+    >>> model.predict(["a cake", "fast cars"])
+    array([0, 1])
     """
     tell = progress or (lambda stage: None)
     held = check_texts(texts)

@@ -6,7 +6,33 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from gsnmf.explanation.topics import strongest
 from gsnmf.support.arrays import Doubles, Floats, Indices
+
+
+def strongest_words(components: Floats, leading: Sequence[Indices], n_words: int = 10) -> list[Indices]:
+    """The words of each topic: those that were chosen for it, then the strongest others.
+
+    Parameters
+    ----------
+    components : array, shape (n_topics, n_words_in_all)
+        Nonnegative.
+    leading : sequence of int arrays
+        The words that were chosen for each topic; empty where a document was chosen.
+    n_words : int
+        How many for each topic, at most.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> strongest_words(np.array([[0.0, 2.0, 5.0, 1.0]]), [np.array([1])], 3)
+    [array([1, 2, 3])]
+    """
+    found = []
+    for component, first in zip(components, leading, strict=True):
+        others = strongest(component, n_words + first.size)
+        found.append(np.concatenate([first, others[~np.isin(others, first)]])[:n_words])
+    return found
 
 
 def diversity(topics: Sequence[Indices]) -> float:

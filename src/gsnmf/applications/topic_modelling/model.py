@@ -16,7 +16,7 @@ from gsnmf.applications.topic_modelling.assignment import coefficients, nearest_
 from gsnmf.applications.topic_modelling.coherence import document_coherence, window_coherence
 from gsnmf.applications.topic_modelling.dates import Date, periods
 from gsnmf.applications.topic_modelling.passages import Passage, find_passage
-from gsnmf.applications.topic_modelling.vocabulary import check_texts, word_sequences
+from gsnmf.applications.topic_modelling.vocabulary import check_texts, nonnegative, word_sequences
 from gsnmf.explanation.topics import strongest
 from gsnmf.results.records import Factorization
 from gsnmf.support.arrays import Doubles, Indices
@@ -27,6 +27,13 @@ if TYPE_CHECKING:
 
 _IN_A_NAME = 3
 _PATTERN = r"(?u)\b\w\w+\b"
+
+
+def leading_members(result: Factorization) -> list[tuple[Literal["word", "document"], Indices]]:
+    """What was chosen for each factor: words or documents, by position; columns of the matrix come first."""
+    words = [("word", np.array([j])) for j in result.columns]
+    documents = [("document", np.array([i])) for i in result.rows]
+    return [*words, *documents]  # type: ignore[list-item]
 
 
 @dataclass(frozen=True)
@@ -133,19 +140,16 @@ class TopicModel:
         for k, words in enumerate(self.top_words(n_words)):
             kind, members = self._leading(k)
             names = self.words if kind == "word" else self.ids
-            leading = tuple(names[i] for i in members)
+            leading = tuple(names[int(i)] for i in members)
             found.append(Topic(kind, leading, tuple(self.words[j] for j in words), float(self.sizes[k] / total)))
         return tuple(found)
 
     def top_words(self, n_words: int = 10) -> list[Indices]:
         """Positions of the strongest words of each topic; the words that were chosen for it come first."""
-        found = []
-        for k, component in enumerate(self.components):
-            kind, members = self._leading(k)
-            first = np.array(members if kind == "word" else (), dtype=np.intp)
-            others = strongest(component, n_words + first.size)
-            found.append(np.concatenate([first, others[~np.isin(others, first)]])[:n_words])
-        return found
+        nothing = np.empty(0, dtype=np.intp)
+        chosen = [self._leading(k) for k in range(len(self.order))]
+        leading = [members if kind == "word" else nothing for kind, members in chosen]
+        return measures.strongest_words(self.components, leading, n_words)
 
     def coherence(self, n_words: int = 10, *, window: int | None = None) -> Doubles:
         """Normalised pointwise mutual information of the strongest words of each topic, from -1 to 1.
@@ -278,12 +282,9 @@ class TopicModel:
 
         write_documents(gather_documents(self, title=title, bound=compare), path)
 
-    def _leading(self, topic: int) -> tuple[Literal["word", "document"], tuple[int, ...]]:
+    def _leading(self, topic: int) -> tuple[Literal["word", "document"], Indices]:
         """What was chosen for a topic: words or documents, by position."""
-        factor, n_columns = int(self.order[topic]), self.result.columns.size
-        if factor < n_columns:
-            return "word", (int(self.result.columns[factor]),)
-        return "document", (int(self.result.rows[factor - n_columns]),)
+        return leading_members(self.result)[int(self.order[topic])]
 
     def _counted(self, title: str, names: Sequence[str], groups: Sequence[int]) -> Table:
         """Parts of the documents of each group that belong to each topic."""
@@ -299,7 +300,7 @@ class TopicModel:
         return Table((title, "documents", *(topic.name for topic in self.topics)), rows)
 
     def _vectorized(self, texts: Any) -> sp.csr_array:
-        return sp.csr_array(self.vectorizer.transform(check_texts(texts)))
+        return nonnegative(self.vectorizer.transform(check_texts(texts)))
 
     def _check_topic(self, topic: int) -> None:
         if not 0 <= topic < len(self.order):

@@ -45,7 +45,7 @@ def fit_vectorizer(
     from sklearn.feature_extraction.text import TfidfVectorizer  # slow to import
 
     if vectorizer is not None:
-        return vectorizer, _nonnegative(vectorizer.fit_transform(texts))
+        return vectorizer, nonnegative(vectorizer.fit_transform(texts))
     listed = stop_words if stop_words is None or isinstance(stop_words, str) else _folded(stop_words)
     if isinstance(listed, str) and listed != "english":
         raise ValueError(f"stop_words must be 'english', a list of words, or None; got {listed!r}.")
@@ -53,7 +53,7 @@ def fit_vectorizer(
     rarely = min(min_df, len(texts)) if isinstance(min_df, int) else min_df
     made = TfidfVectorizer(stop_words=listed, min_df=rarely, max_df=often, ngram_range=tuple(ngrams))
     try:
-        return made, _nonnegative(made.fit_transform(texts))
+        return made, nonnegative(made.fit_transform(texts))
     except ValueError as error:
         if "vocabulary" not in str(error) and "terms remain" not in str(error):
             raise
@@ -75,8 +75,11 @@ def _folded(words: Iterable[str]) -> list[str] | None:
     return sorted({word.strip().lower() for word in words if word.strip()}) or None
 
 
-def _nonnegative(matrix: Any) -> sp.csr_array:
+def nonnegative(matrix: Any) -> sp.csr_array:
+    """What a vectorizer made, as a sparse matrix of nonnegative numbers in single or double precision."""
     found = sp.csr_array(matrix)
+    if found.dtype not in (np.float32, np.float64):
+        found = found.astype(np.float64)
     if found.nnz and found.data.min() < 0:
         raise ValueError("the vectorizer must make nonnegative values; got negative ones. Set alternate_sign=False.")
     return found
