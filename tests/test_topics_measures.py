@@ -147,7 +147,12 @@ class TestPassages:
         assert [found.text[a:b] for a, b in found.spans] == ["tea", "cake"]
 
     def test_sentences(self):
-        assert sentences('He said "Go!" Then he\nleft.\n\nA title\n\nEnd') == ['He said "Go!', "Then he left.", "A title", "End"]
+        assert sentences('He said "Go!" Then he\nleft.\n\nA title\n\nEnd') == [
+            'He said "Go!',
+            "Then he left.",
+            "A title",
+            "End",
+        ]
         assert sentences(" \n ") == []
 
 

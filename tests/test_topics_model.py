@@ -17,9 +17,9 @@ from gsnmf.applications.topic_modelling.assignment import (
 from gsnmf.applications.topic_modelling.coherence import window_coherence
 
 SUBJECTS = {
-    "garden": "flower tree soil seed lawn hedge rose spade compost shed".split(),
-    "kitchen": "oven pan flour sugar knife dough butter recipe stove plate".split(),
-    "music": "violin piano concert melody rhythm chorus opera singer tune drum".split(),
+    "garden": ["flower", "tree", "soil", "seed", "lawn", "hedge", "rose", "spade", "compost", "shed"],
+    "kitchen": ["oven", "pan", "flour", "sugar", "knife", "dough", "butter", "recipe", "stove", "plate"],
+    "music": ["violin", "piano", "concert", "melody", "rhythm", "chorus", "opera", "singer", "tune", "drum"],
 }
 
 
@@ -207,7 +207,11 @@ class TestVocabulary:
         ({"texts": ["a", 3]}, TypeError, "texts must be strings; got int at position 1"),
         ({"texts": []}, ValueError, "at least one document"),
         ({"texts": ["tea"] * 3, "labels": ["a"]}, ValueError, "labels must have one entry for each of the 3 documents"),
-        ({"texts": ["tea"] * 3, "ids": ["a"]}, ValueError, "ids must have one entry for each of the 3 documents; got 1"),
+        (
+            {"texts": ["tea"] * 3, "ids": ["a"]},
+            ValueError,
+            "ids must have one entry for each of the 3 documents; got 1",
+        ),
         ({"texts": ["tea"] * 3, "dates": []}, ValueError, "dates must have one entry for each"),
         ({"texts": ["tea"] * 3, "dates": ["1"] * 3}, ValueError, "a date must be written as"),
     ],

@@ -93,7 +93,7 @@ def measure(data: PaperMatrix) -> dict[str, Outcome]:
     weighted = sp.csr_array(TfidfTransformer().fit_transform(counts))
     classes = np.asarray(data.labels)
     rank = np.unique(classes).size
-    outcomes = {}
+    outcomes: dict[str, Outcome] = {}
     for work in _CONTESTANTS:
         begin = time.process_time()
         with warnings.catch_warnings():

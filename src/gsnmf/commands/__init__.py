@@ -42,8 +42,8 @@ class _Commands(TyperGroup):
             return None
         module = import_module(f"{__name__}.{cmd_name}")
         single = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None, add_completion=False)
-        words = {"help": getattr(module, "HELP", None), "epilog": getattr(module, "EPILOG", None)}
-        single.command(cmd_name, **words)(getattr(module, cmd_name))
+        words, ending = getattr(module, "HELP", None), getattr(module, "EPILOG", None)
+        single.command(cmd_name, help=words, epilog=ending)(getattr(module, cmd_name))
         return typer.main.get_command(single)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:

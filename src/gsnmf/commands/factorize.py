@@ -140,7 +140,9 @@ def factorize(
     ] = False,
     compare_with: Annotated[
         bool | None,
-        typer.Option("--compare/--no-compare", help="Compare with NMF too, or with nothing; by default with the bound."),
+        typer.Option(
+            "--compare/--no-compare", help="Compare with NMF too, or with nothing; by default with the bound."
+        ),
     ] = None,
     tolerance: Annotated[float, typer.Option(min=1e-12, help="On the optimality of the weights.")] = DEFAULT_TOLERANCE,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, and nothing else.")] = False,
@@ -193,6 +195,7 @@ def factorize(
 
 
 def parse_rank(text: str) -> int | tuple[int, int]:
+    """A number of factors, or of columns and rows."""
     try:
         numbers = [int(part) for part in text.split(",")]
     except ValueError:

@@ -57,7 +57,9 @@ class Effort(StrEnum):
 
 
 def topics(
-    file: Annotated[Path, typer.Argument(help="Table, JSON lines, text or folder; - for standard input.", readable=False)],
+    file: Annotated[
+        Path, typer.Argument(help="Table, JSON lines, text or folder; - for standard input.", readable=False)
+    ],
     rank: Annotated[
         str, typer.Option("--rank", "-r", metavar="R|W,D", help="Number of topics; or of words and documents: 8,4.")
     ] = "12",
@@ -74,7 +76,9 @@ def topics(
     ngrams: Annotated[int, typer.Option(min=1, max=5, help="Count expressions of up to so many words.")] = 1,
     effort: Annotated[Effort, typer.Option(help="About 1 s, 10 s, or minutes.")] = Effort.balanced,
     out: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Where to write; by default NAME-topics.")] = None,
-    format: Annotated[str | None, typer.Option(help="Format of FILE, if its ending does not say.", metavar="NAME")] = None,
+    format: Annotated[
+        str | None, typer.Option(help="Format of FILE, if its ending does not say.", metavar="NAME")
+    ] = None,
     encoding: Annotated[str, typer.Option(help="Of text.")] = "utf-8",
     compare: Annotated[bool, typer.Option("--compare/--no-compare", help="Compute what is possible at best.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print the topics as JSON, and nothing else.")] = False,
@@ -129,9 +133,7 @@ def _stop_words(path: Path | None) -> tuple[str, ...]:
     return () if path is None else read_lines(path)
 
 
-def _fit(
-    texts: Texts, rank: Any, options: dict[str, Any], effort: Any, stage: Any
-) -> tuple[TopicModel, list[str]]:
+def _fit(texts: Texts, rank: Any, options: dict[str, Any], effort: Any, stage: Any) -> tuple[TopicModel, list[str]]:
     from sklearn.exceptions import ConvergenceWarning
 
     from gsnmf.applications import topics as find
@@ -173,7 +175,9 @@ def _write(
     return short
 
 
-def _print(folder: Path, model: TopicModel, short: dict[str, Any], notes: list[str], as_json: bool, quiet: bool) -> None:
+def _print(
+    folder: Path, model: TopicModel, short: dict[str, Any], notes: list[str], as_json: bool, quiet: bool
+) -> None:
     page = folder / "topics.html"
     if as_json:
         typer.echo(json.dumps(short, indent=2, ensure_ascii=False))

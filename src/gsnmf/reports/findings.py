@@ -245,8 +245,8 @@ def _lead(result: Factorization, comparison: Comparison) -> str:
     if not comparison.svd_quality or not result.selection.n_selected:
         return ""
     return (
-        f"Their quality, one minus the relative error of the whole matrix, is {percent(result.quality)}; truncated SVD, "
-        f"which no factors of this number can beat, reaches {percent(comparison.svd_quality)}"
+        f"Their quality, one minus the relative error of the whole matrix, is {percent(result.quality)}. Truncated "
+        f"SVD, which no factors of this number can beat, has {percent(comparison.svd_quality)}"
     )
 
 

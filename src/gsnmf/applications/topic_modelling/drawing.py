@@ -50,7 +50,7 @@ def _spread(points: Doubles) -> Doubles:
     extent = np.where(high > low, high - low, 1.0)
     relative = np.where(high > low, (points - low) / extent, 0.5)
     room = np.array([_WIDTH - 2 * _MARGIN, _HEIGHT - 2 * _MARGIN])
-    return _MARGIN + relative * room
+    return np.asarray(_MARGIN + relative * room)
 
 
 def _topic_marks(model: TopicModel, points: Doubles) -> tuple[TopicMark, ...]:
@@ -93,8 +93,8 @@ def time_chart(names: Sequence[str], totals: Indices, parts: Doubles, topics: Se
         best = int(values.argmax())
         dots = tuple(
             (float(x), float(y), f"{names[period]}: {percent(float(value))} of {totals[period]}")
-            for x, y, period, value in zip(xs, ys, used, values, strict=True)
+            for x, y, period, value in zip(xs, ys, used.tolist(), values, strict=True)
         )
         points = " ".join(f"{x},{y}" for x, y in zip(xs, ys, strict=True))
-        lines.append(TimeLine(k + 1, topic, hue(k), points, float(values[best]), names[used[best]], dots))
+        lines.append(TimeLine(k + 1, topic, hue(k), points, float(values[best]), names[int(used[best])], dots))
     return TimeChart(tuple(lines), names[0], names[-1], top, _LINE_WIDTH, _LINE_HEIGHT)

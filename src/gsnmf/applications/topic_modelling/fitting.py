@@ -126,6 +126,6 @@ def _index(texts: Any) -> Any:
 
 def _per_document(values: Any, name: str, count: int) -> tuple[Any, ...]:
     found = () if values is None else tuple(values)
-    if values is not None and name != "ids" and len(found) != count or found and len(found) != count:
+    if (values is not None and name != "ids" and len(found) != count) or (found and len(found) != count):
         raise ValueError(f"{name} must have one entry for each of the {count} documents; got {len(found)}.")
     return found

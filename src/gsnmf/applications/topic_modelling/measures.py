@@ -113,15 +113,15 @@ def similarity(components: Floats) -> Doubles:
     """
     values = np.asarray(components, dtype=np.float64)
     lengths = np.linalg.norm(values, axis=1, keepdims=True)
-    unit = np.divide(values, lengths, out=np.zeros_like(values), where=lengths > 0)
-    return np.clip(unit @ unit.T, 0.0, 1.0)
+    unit = values / np.where(lengths > 0, lengths, 1.0)
+    return np.asarray(np.clip(unit @ unit.T, 0.0, 1.0))
 
 
 def distributions(components: Floats) -> Doubles:
     """Rows divided by their sums; rows of zeros stay what they are."""
     values = np.asarray(components, dtype=np.float64)
     sums = values.sum(axis=1, keepdims=True)
-    return np.divide(values, sums, out=np.zeros_like(values), where=sums > 0)
+    return np.asarray(values / np.where(sums > 0, sums, 1.0))
 
 
 def layout(components: Floats) -> Doubles:

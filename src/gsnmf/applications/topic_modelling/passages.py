@@ -37,7 +37,12 @@ class Passage:
 
 
 def find_passage(
-    document: int, text: str, weights: Mapping[str, float], *, pattern: str = _WORD, fold: Callable[[str], str] = str.lower
+    document: int,
+    text: str,
+    weights: Mapping[str, float],
+    *,
+    pattern: str = _WORD,
+    fold: Callable[[str], str] = str.lower,
 ) -> Passage | None:
     """The sentence of a text with the largest sum of weights of different words; None if it has none of them.
 

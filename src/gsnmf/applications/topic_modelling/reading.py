@@ -184,7 +184,7 @@ def _json_row(path: Path, number: int, line: str) -> Row:
     except json.JSONDecodeError as error:
         raise FileError(f"{path}: line {number} is not JSON: {error.msg} at character {error.pos}.") from None
     if not isinstance(row, dict):
-        raise FileError(f"{path}: line {number} must be a JSON object, such as {{\"text\": ...}}; got {_short(line)}.")
+        raise FileError(f'{path}: line {number} must be a JSON object, such as {{"text": ...}}; got {_short(line)}.')
     return row
 
 

@@ -110,7 +110,9 @@ def _figures(model: TopicModel, best: float | None, coherences: Doubles) -> tupl
             )
         )
     if np.isfinite(coherences).any():
-        text = "Mean of normalised pointwise mutual information of the ten strongest words, over documents: from −1 to 1."
+        text = (
+            "Mean of normalised pointwise mutual information of the ten strongest words, over documents: from −1 to 1."
+        )
         figures.append(("Coherence", f"{np.nanmean(coherences):.2f}", text))
     figures.append(
         ("Diversity", f"{model.diversity():.2f}", "Share of different words among the 25 strongest of every topic.")

@@ -13,7 +13,7 @@ from gsnmf.support.arrays import Indices
 StopWords = Literal["english"] | Iterable[str] | None
 
 OFTEN = 0.5
-"""Words in a larger part of the documents say little about any of them: left out where no list of stop words is given."""
+"""Words in a larger part of the documents are left out where no list of stop words is given."""
 
 
 def check_texts(texts: Any) -> list[str]:
