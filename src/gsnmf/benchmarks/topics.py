@@ -39,8 +39,8 @@ from gsnmf.search.automatic import Effort
 from gsnmf.support.arrays import Doubles, Indices
 
 _QUICK = ("tr23", "tr11")
-_LEFT_OUT = ("la12", "TDT30")
-"""la12 is la1 and la2 together; TDT30 has no words."""
+_LEFT_OUT = ("la12",)
+"""It is la1 and la2 together."""
 
 _NOTHING = np.empty(0, dtype=np.intp)
 
