@@ -81,8 +81,9 @@ def group_documents(matrix: Sparse, weights: Doubles) -> tuple[Indices, Doubles]
 
     Notes
     -----
-    On eleven labelled collections (tf-idf, as many topics as classes), the mean of mutual information with the classes
-    is 0.43 for `strongest_topics` and 0.50 after these rounds; the adjusted Rand index rises from 0.34 to 0.42.
+    On the thirteen labelled collections of ``gsnmf bench topics`` (tf-idf, as many topics as classes), the mean of
+    normalised mutual information with the classes is 0.44 for `strongest_topics` and 0.53 after these rounds; the
+    adjusted Rand index rises from 0.33 to 0.42.
     """
     topics = strongest_topics(weights)
     means = np.zeros((weights.shape[1], matrix.shape[1]))
