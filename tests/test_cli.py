@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import gsnmf
 from gsnmf import benchmarks
-from gsnmf.commands import app, run
+from gsnmf.commands import COMMANDS, app, run
 
 
 def test_version():
@@ -23,8 +23,20 @@ def test_version():
 def test_help_names_the_commands(arguments):
     outcome = CliRunner().invoke(app, arguments)
     assert outcome.exit_code == 0
-    for command in ("factorize", "demo", "bench"):
+    for command in ("factorize", "topics", "demo", "bench"):
         assert command in outcome.output
+
+
+def test_help_imports_no_command_and_says_what_the_commands_say():
+    code = (
+        "import sys; from gsnmf.commands import run; run(['--help']); print([m for m in sys.modules if m in ('numpy', "
+        "'sklearn', 'numba', 'rich.progress') or m.startswith('gsnmf.commands.')])"
+    )
+    outcome = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert outcome.stdout.splitlines()[-1] == "[]"
+    for name, sentence in COMMANDS.items():
+        words = " ".join(CliRunner().invoke(app, [name, "--help"]).output.split())
+        assert sentence in words
 
 
 def test_demo_prints_what_it_found_and_where_the_report_is(tmp_path):

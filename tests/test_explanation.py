@@ -123,7 +123,7 @@ class TestComparison:
         result = gsnmf.factorize(fully_random(0.1, random_state=0).matrix, 6, method="gspa")
         values = np.linalg.svd(result.matrix, compute_uv=False)
         tails = np.sqrt([np.sum(values[k:] ** 2) for k in range(7)]) / np.linalg.norm(values)
-        found = compare(result)
+        found = compare(result, nmf=True)
         np.testing.assert_allclose(found.svd_path, 1 - tails, atol=1e-12)
         assert result.quality < found.nmf_quality < found.svd_quality == found.svd_path[-1]
 
@@ -135,9 +135,16 @@ class TestComparison:
 
     def test_too_much_work_is_left_out(self):
         result = gsnmf.factorize(fully_random(0.1, random_state=0).matrix, 6, method="gspa")
-        found = compare(result, max_operations=1e3)
+        found = compare(result, nmf=True, max_operations=1e3)
         assert (found.svd_quality, found.nmf_quality, found.svd_path.size) == (None, None, 0)
+        assert found.svd_note == found.nmf_note == "not computed: too much work at this size"
+
+    def test_nmf_only_when_asked_for(self, monkeypatch):
+        monkeypatch.setattr("gsnmf.explanation.comparison.hals", None)
+        found = compare(gsnmf.factorize(fully_random(0.1, random_state=0).matrix, 6, method="gspa"))
+        assert (found.nmf_quality, found.nmf_note) == (None, "")
+        assert found.svd_quality > 0
 
     def test_limited_iterations_are_told(self):
         result = gsnmf.factorize(fully_random(0.1, random_state=0).matrix, 6, method="gspa")
-        assert compare(result, max_operations=1e7).nmf_note == "stopped after 25 iterations"
+        assert compare(result, nmf=True, max_operations=1e7).nmf_note == "stopped after 25 iterations"

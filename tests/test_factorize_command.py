@@ -95,7 +95,7 @@ def test_every_format_in_a_process_of_its_own(name, tmp_path):
     assert outcome.stdout.splitlines()[-1] == f"Report: {Path('out', 'report.html')}"
     assert sorted(os.listdir(tmp_path / "out")) == ["report.html", "result.npz", "summary.json"]
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
-    assert summary["sentence"] in outcome.stdout.replace("\n", " ")
+    assert "".join(summary["sentence"].split()) in "".join(outcome.stdout.split())
     with np.load(tmp_path / "out" / "result.npz", allow_pickle=False) as archive:
         assert archive["columns"].size + archive["rows"].size == 2
         assert archive["column_weights"].shape == (archive["columns"].size, summary["shape"][1])
@@ -141,6 +141,15 @@ class TestResult:
         np.testing.assert_array_equal(again.column_weights, expected.column_weights)
         assert load_provenance("m-gsnmf/result.npz") == json.loads(Path("m-gsnmf/summary.json").read_text())
 
+    @pytest.mark.parametrize(
+        ("option", "qualities"), [("--compare", [True, True, True]), ("--no-compare", [True, False])]
+    )
+    def test_comparison_more_or_nothing(self, here, capsys, option, qualities):
+        save_csv(Path("m.csv"))
+        assert run(["factorize", "m.csv", "-r", "2,1", "--method", "spa-both", "--json", option]) == 0
+        bars = json.loads(capsys.readouterr().out)["comparison"]
+        assert [bar["quality"] is not None for bar in bars] == qualities
+
     def test_summary_as_json(self, here, capsys):
         save_csv(Path("m.csv"))
         assert run(["factorize", "m.csv", "-r", "2,1", "--method", "spa-both", "--json", "--out", "deep/er"]) == 0
@@ -150,8 +159,8 @@ class TestResult:
         assert summary == json.loads(Path("deep/er/summary.json").read_text())
         assert [factor["kind"] for factor in summary["factors"]] == ["column", "column", "row"]
         assert summary["factors"][0]["name"] == f"c{summary['factors'][0]['index']}"
-        assert [bar["name"] for bar in summary["comparison"]] == ["This result", "NMF", "Truncated SVD"]
-        assert summary["quality"] <= summary["comparison"][2]["quality"]
+        assert [bar["name"] for bar in summary["comparison"]] == ["This result", "Truncated SVD"]
+        assert summary["quality"] <= summary["comparison"][1]["quality"]
         assert len(summary["quality_by_rank"]) == 3
         assert summary["parameters"]["Method"] == "spa-both"
         assert len(summary["parameters"]["SHA-256 of the file"]) == 64

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 import gsnmf
 from gsnmf.datasets import LabelledMatrix, planted
-from gsnmf.explanation.comparison import compare
+from gsnmf.explanation.comparison import NO_COMPARISON, compare
 from gsnmf.explanation.residuals import Explanation
 from gsnmf.reports.charts import histogram, rank_chart
 from gsnmf.reports.findings import gather, summary
@@ -53,7 +53,7 @@ def findings(result):
 class Structure(HTMLParser):
     """Elements of a page, with the void ones closed; `open` is empty at the end of a well-formed page."""
 
-    VOID = frozenset({"meta", "link", "img", "input", "br"})
+    VOID = frozenset({"meta", "link", "img", "input", "br", "col"})
 
     def __init__(self, page):
         super().__init__()
@@ -75,13 +75,22 @@ class Structure(HTMLParser):
 
 def test_findings_are_those_of_the_result(result, findings):
     assert findings.quality == result.quality
-    assert findings.sentence == (
-        f"{counted(result.columns.size, 'column')} and {counted(result.rows.size, 'row')} explain "
-        f"{percent(result.quality)} of 30 rows × 24 columns"
-    )
-    assert [f.index for f in findings.factors] == [*result.columns, *result.rows]
     found = compare(result)
-    assert [bar.quality for bar in findings.bars] == [result.quality, found.nmf_quality, found.svd_quality]
+    chosen = f"{counted(result.columns.size, 'column')} and {counted(result.rows.size, 'row')} explain"
+    part = percent(result.quality / found.svd_quality)
+    assert findings.sentence == f"{chosen} {part} of what any 5 factors can explain of 30 rows × 24 columns"
+    assert percent(result.quality) in findings.lead
+    unbounded = gather(result, comparison=NO_COMPARISON)
+    assert unbounded.sentence == f"{chosen} {percent(result.quality)} of 30 rows × 24 columns"
+    assert unbounded.lead == ""
+    assert [f.index for f in findings.factors] == [*result.columns, *result.rows]
+    assert [bar.quality for bar in findings.bars] == [result.quality, found.svd_quality]
+    with_nmf = compare(result, nmf=True)
+    assert [bar.quality for bar in gather(result, comparison=with_nmf).bars] == [
+        result.quality,
+        with_nmf.nmf_quality,
+        found.svd_quality,
+    ]
     assert [step.rank for step in findings.steps] == [1, 2, 3, 4, 5]
     assert findings.steps[-1].quality == pytest.approx(result.quality)
     for table, axis in zip(findings.tables, ("rows", "columns"), strict=True):
@@ -89,6 +98,26 @@ def test_findings_are_those_of_the_result(result, findings):
         assert [row.error for row in table.worst] == [errors.relative_errors[row.index] for row in table.worst]
         assert [row.error_share for row in table.worst] == sorted(errors.error_shares, reverse=True)
     assert all(certificate.good for certificate in findings.certificates)
+
+
+def test_what_is_not_explained_is_said():
+    matrix = np.zeros((6, 5))
+    matrix[:3, :2] = 1.0
+    matrix[3:, 2:] = 0.01 * np.eye(3)
+    findings = gather(gsnmf.factorize(matrix, (1, 0), method="spa-both"))
+    assert [table.n_unexplained for table in findings.tables] == [3, 3]
+    page = render_report(findings)
+    assert page.count("<small>not explained</small>") == 6
+    assert "<strong>3 of 6</strong> rows are not explained" in page
+
+
+def test_long_names_are_cut_in_tables(result):
+    names = tuple(f"{i} " + "word " * 40 for i in range(30))
+    page = render_report(gather(result, LabelledMatrix(result.matrix, names, names[:24])))
+    table = page.split('id="chosen-table"')[1].split("</table>")[0]
+    assert all(len(cell) <= 160 for cell in re.findall(r"<bdi[^>]*>([^<]*)</bdi>", table))
+    cells = re.findall(r"<td>(.*?)</td>", table, flags=re.DOTALL)
+    assert all(len(re.sub(r"<[^>]*>", "", cell)) < 220 for cell in cells)
 
 
 def test_page_is_well_formed_and_alone(findings):
@@ -146,8 +175,11 @@ def test_written_whole(findings, tmp_path):
 
 
 def test_what_was_not_computed_is_said(result):
-    page = render_report(gather(result, comparison=compare(result, max_operations=1.0)))
-    assert page.count("not computed: too much work at this size") == 2
+    page = render_report(gather(result, comparison=compare(result, nmf=True, max_operations=1.0)))
+    assert page.count('<dd class="missing">not computed: too much work at this size') == 2
+    left_out = render_report(gather(result, comparison=NO_COMPARISON))
+    assert left_out.count("not computed: no comparison was asked for") == 2
+    assert "NMF" not in left_out.split("<main")[1].split("<footer")[0]
     assert "No bound computed" in page
     assert "bound (SVD)" not in page
 

@@ -3,24 +3,21 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-import sklearn  # noqa: F401, before Numba, whose many objects would cost Python's garbage collection a tenth of a second
-
-from gsnmf import convex, metrics
-from gsnmf.estimators import GSNMF
-from gsnmf.factorization.functions import factorize, select
-from gsnmf.factorization.registry import Method, methods
-from gsnmf.factorization.saving import load, save
-from gsnmf.matrices.scaling import Scaling, scale
-from gsnmf.results import ConvexSolution, Factor, Factorization, Selection, Weights
-from gsnmf.search.ranks import RankPath, rank_path
-from gsnmf.support.reasons import StopReason
-from gsnmf.support.tables import Table
 from gsnmf.support.version import __version__
-from gsnmf.weights import fit_weights
 
 if TYPE_CHECKING:
-    from gsnmf import datasets, nmf
+    from gsnmf import applications, convex, datasets, metrics, nmf
+    from gsnmf.estimators.gsnmf import GSNMF
     from gsnmf.estimators.selector import GSNMFSelector
+    from gsnmf.factorization.functions import factorize, select
+    from gsnmf.factorization.registry import Method, methods
+    from gsnmf.factorization.saving import load, save
+    from gsnmf.matrices.scaling import Scaling, scale
+    from gsnmf.results import ConvexSolution, Factor, Factorization, Selection, Weights
+    from gsnmf.search.ranks import RankPath, rank_path
+    from gsnmf.support.reasons import StopReason
+    from gsnmf.support.tables import Table
+    from gsnmf.weights import fit_weights
 
 __all__ = [
     "GSNMF",
@@ -36,6 +33,7 @@ __all__ = [
     "Table",
     "Weights",
     "__version__",
+    "applications",
     "convex",
     "datasets",
     "factorize",
@@ -50,13 +48,41 @@ __all__ = [
     "select",
 ]
 
+_HOMES = {
+    "GSNMF": "estimators.gsnmf",
+    "GSNMFSelector": "estimators.selector",
+    "factorize": "factorization.functions",
+    "select": "factorization.functions",
+    "Method": "factorization.registry",
+    "methods": "factorization.registry",
+    "load": "factorization.saving",
+    "save": "factorization.saving",
+    "Scaling": "matrices.scaling",
+    "scale": "matrices.scaling",
+    "ConvexSolution": "results",
+    "Factor": "results",
+    "Factorization": "results",
+    "Selection": "results",
+    "Weights": "results",
+    "RankPath": "search.ranks",
+    "rank_path": "search.ranks",
+    "StopReason": "support.reasons",
+    "Table": "support.tables",
+    "fit_weights": "weights",
+}
+"""The module of each public name that is not a module itself."""
+
 
 def __getattr__(name: str) -> Any:
-    """Import, when it is asked for, what a first fit can do without."""
-    if name in {"datasets", "nmf"}:
+    """Import what is asked for."""
+    if name in _HOMES:
+        import sklearn  # noqa: F401, before Numba, whose many objects would cost garbage collection a tenth of a second
+
+        value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+        globals()[name] = value
+        return value
+    if name in __all__:
         return import_module(f"{__name__}.{name}")
-    if name == "GSNMFSelector":
-        return import_module(f"{__name__}.estimators.selector").GSNMFSelector
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -37,7 +37,7 @@ def plot_comparison(result: Factorization, *, comparison: Comparison | None = No
     ax : Axes, optional
     """
     axes = _axes(ax)
-    found = comparison or compare(result)
+    found = comparison or compare(result, nmf=True)
     bars = [("this result", result.quality), ("NMF", found.nmf_quality), ("truncated SVD", found.svd_quality)]
     drawn = [(name, quality) for name, quality in bars if quality is not None]
     bar = axes.barh(*zip(*drawn, strict=True), color=[_OURS, *[_OTHER] * (len(drawn) - 1)])

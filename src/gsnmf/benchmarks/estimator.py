@@ -30,11 +30,11 @@ import time
 start = time.process_time()
 import sklearn
 base = time.process_time()
-import gsnmf
+from gsnmf import GSNMF
 imported = time.process_time()
 import numpy as np
 X = np.random.default_rng(0).random((500, 500))
-model = gsnmf.GSNMF(20, effort="fast")
+model = GSNMF(20, effort="fast")
 begin = time.process_time()
 model.fit(X)
 first = time.process_time()

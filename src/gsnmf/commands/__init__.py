@@ -1,26 +1,63 @@
-"""The commands of ``gsnmf``, one a module: they read options, call the library, and print."""
+"""The commands of ``gsnmf``, one per module: they read options, call the library, and print.
+
+A command is imported when it is run, so that ``gsnmf --help`` does not wait for what only some commands need.
+"""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from gsnmf.commands import bench, demo, factorize, methods, reproduce
 from gsnmf.support.version import __version__
 
 INTERRUPTED = 130
 
+COMMANDS = {
+    "factorize": "Explain a matrix by a few of its own rows and columns, and write a report.",
+    "topics": "Find the topics of documents, and write a page that shows them.",
+    "demo": "Factorize Python's documentation and scikit-learn's digits, and write a report on each.",
+    "methods": "List the methods that choose columns and rows.",
+    "bench": "Run a benchmark.",
+    "reproduce": "Reproduce figures and tables of the paper; an interrupted run goes on where it was.",
+}
+"""Every command with the first sentence of its help. Its module in this package has the same name, and so has its
+function; ``HELP`` and ``EPILOG`` in the module take the place of the docstring."""
+
+
+class _Commands(TyperGroup):
+    """Commands that are imported when they are run."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names of all commands, in the order of `COMMANDS`."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Import a command; None if there is none of this name."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(f"{__name__}.{cmd_name}")
+        single = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None, add_completion=False)
+        words, ending = getattr(module, "HELP", None), getattr(module, "EPILOG", None)
+        single.command(cmd_name, help=words, epilog=ending)(getattr(module, cmd_name))
+        return typer.main.get_command(single)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
 app = typer.Typer(
     name="gsnmf",
+    cls=_Commands,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.command(help=factorize.HELP, epilog=factorize.EPILOG)(factorize.factorize)
-for command in (demo.demo, methods.methods, bench.bench, reproduce.reproduce):
-    app.command()(command)
 
 
 def run(arguments: Sequence[str]) -> int:

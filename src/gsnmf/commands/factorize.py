@@ -24,7 +24,7 @@ from gsnmf.commands.tables import print_factors, print_qualities
 from gsnmf.datasets.readers import FORMATS, STREAMED_FORMATS, LabelledMatrix, read_matrix
 from gsnmf.datasets.readers.files import STANDARD_INPUT
 from gsnmf.datasets.weighting import normalize_rows, tf_idf
-from gsnmf.explanation.comparison import compare
+from gsnmf.explanation.comparison import NO_COMPARISON, compare
 from gsnmf.factorization.functions import factorize as factorize_matrix
 from gsnmf.factorization.registry import methods
 from gsnmf.factorization.saving import write
@@ -33,6 +33,7 @@ from gsnmf.reports.page import render_report
 from gsnmf.results import Factorization
 from gsnmf.support.version import __version__
 from gsnmf.support.whole_files import whole_files
+from gsnmf.support.words import percent
 from gsnmf.weights import DEFAULT_TOLERANCE
 
 NOT_CONVERGED = 3
@@ -138,18 +139,24 @@ def factorize(
     column_major: Annotated[
         bool, typer.Option("--column-major", help="Pixels of an image follow each other column by column.")
     ] = False,
+    compare_with: Annotated[
+        bool | None,
+        typer.Option(
+            "--compare/--no-compare", help="Compare with NMF too, or with nothing; by default with the bound."
+        ),
+    ] = None,
     tolerance: Annotated[float, typer.Option(min=1e-12, help="On the optimality of the weights.")] = DEFAULT_TOLERANCE,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, and nothing else.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only where the report is.")] = False,
 ) -> None:
     """Read, factorize, compare, write and print; `HELP` says the rest."""
-    asked_rank, shape = _parse_rank(rank), _parse_shape(image_shape)
+    asked_rank, shape = parse_rank(rank), _parse_shape(image_shape)
     if file == STANDARD_INPUT and (format is None or format.value not in STREAMED_FORMATS):
         raise typer.BadParameter(f"standard input needs --format, one of {', '.join(STREAMED_FORMATS)}.")
     folder = out or Path(f"{'stdin' if file == STANDARD_INPUT else file.resolve().stem}-gsnmf")
-    _check_writable(folder)
+    check_writable(folder)
     started = time.perf_counter()
-    with stages(quiet) as stage:
+    with stages(quiet, 4) as stage:
         stage("Reading")
         data = read_matrix(
             file,
@@ -167,8 +174,8 @@ def factorize(
         data = _weighted(data, tfidf, normalize)
         stage("Choosing columns and rows")
         result, notes = _factorize(data, asked_rank, method.value, effort.value, scale, tolerance)
-        stage("Comparing with truncated SVD and NMF")
-        comparison = compare(result)
+        stage(f"Comparing: quality {percent(result.quality)}")
+        comparison = NO_COMPARISON if compare_with is False else compare(result, nmf=bool(compare_with))
         stage("Writing the report")
         parameters = {
             "Rank": rank,
@@ -188,7 +195,8 @@ def factorize(
         raise typer.Exit(NOT_CONVERGED)
 
 
-def _parse_rank(text: str) -> int | tuple[int, int]:
+def parse_rank(text: str) -> int | tuple[int, int]:
+    """A number of factors, or of columns and rows."""
     try:
         numbers = [int(part) for part in text.split(",")]
     except ValueError:
@@ -209,7 +217,7 @@ def _parse_shape(text: str | None) -> tuple[int, int] | None:
     return int(sides[0]), int(sides[1])
 
 
-def _check_writable(folder: Path) -> None:
+def check_writable(folder: Path) -> None:
     """Find out before the work whether its results can be written."""
     existing = folder.absolute()
     while not existing.exists():

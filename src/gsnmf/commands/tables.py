@@ -25,6 +25,6 @@ def print_qualities(console: Console, findings: Findings) -> None:
     """The quality next to others of the same rank."""
     table = Table("", "quality", "")
     for bar in findings.bars:
-        quality = "not computed" if bar.quality is None else percent(bar.quality)
-        table.add_row(*map(escape, (bar.label, quality, bar.note)))
+        quality = "–" if bar.quality is None else percent(bar.quality)
+        table.add_row(*map(escape, (bar.label, quality, bar.missing or bar.note)))
     console.print(table)

@@ -1,7 +1,8 @@
-"""What else the same rank could do: the bound of truncated SVD, and NMF, within a budget of work.
+"""What else the same rank could do: the bound of truncated SVD and, when asked for, NMF, within a budget of work.
 
 Neither can be stopped in the middle, so their work is estimated beforehand, in operations and not in seconds: a result
-is the same on every machine.
+is the same on every machine. The bound costs a few products with the matrix; NMF can take longer than the factorization
+that it is compared with, and is left out unless it is asked for.
 """
 
 from __future__ import annotations
@@ -41,19 +42,38 @@ class Comparison:
     svd_path : array
         ``svd_path[k]`` is that bound for rank k; empty if it was too much work.
     nmf_quality : float or None
-        Of NMF by one random start; None likewise.
+        Of NMF by one random start; None if it was not asked for, or likewise.
     nmf_note : str
-        What to know about the latter.
+        What to know about the latter: why it was not computed, though it was asked for, or why it stopped.
+    svd_note : str
+        Why there is no bound.
     """
 
     svd_quality: float | None
     svd_path: Doubles
     nmf_quality: float | None
     nmf_note: str = ""
+    svd_note: str = ""
 
 
-def compare(result: Factorization, *, max_operations: float = DEFAULT_OPERATIONS) -> Comparison:
-    """Truncated SVD and NMF of the matrix of a result, at its rank, each within so many operations.
+TOO_MUCH_WORK = "not computed: too much work at this size"
+OUT_OF_CORE = "not computed: the matrix is not held in memory"
+NOT_ASKED = "not computed: no comparison was asked for"
+
+NO_COMPARISON = Comparison(None, np.empty(0), None, svd_note=NOT_ASKED)
+"""What to pass on where nothing is to be compared."""
+
+
+def compare(result: Factorization, *, nmf: bool = False, max_operations: float = DEFAULT_OPERATIONS) -> Comparison:
+    """Truncated SVD, and NMF if asked for, of the matrix of a result, at its rank, each within so many operations.
+
+    Parameters
+    ----------
+    result : Factorization
+    nmf : bool
+        Compute NMF too, which can take longer than the factorization.
+    max_operations : float
+        What would take more operations is left out.
 
     Examples
     --------
@@ -65,12 +85,13 @@ def compare(result: Factorization, *, max_operations: float = DEFAULT_OPERATIONS
     """
     rank = result.selection.n_selected
     if not isinstance(result.source, InMemoryMatrix):
-        return Comparison(None, np.empty(0), None)
+        return Comparison(None, np.empty(0), None, OUT_OF_CORE if nmf else "", OUT_OF_CORE)
     if rank == 0:
-        return Comparison(result.quality, np.array([result.quality]), result.quality)
+        return Comparison(result.quality, np.array([result.quality]), result.quality if nmf else None)
     path = _svd_path(result.source, rank, max_operations)
-    nmf_quality, note = _nmf_quality(result.source, rank, max_operations)
-    return Comparison(float(path[-1]) if path.size else None, path, nmf_quality, note)
+    nmf_quality, note = _nmf_quality(result.source, rank, max_operations) if nmf else (None, "")
+    bound = float(path[-1]) if path.size else None
+    return Comparison(bound, path, nmf_quality, note, TOO_MUCH_WORK if bound is None else "")
 
 
 def _svd_path(matrix: InMemoryMatrix, rank: int, max_operations: float) -> Doubles:
@@ -98,7 +119,7 @@ def _nmf_quality(matrix: InMemoryMatrix, rank: int, max_operations: float) -> tu
     per_iteration = 6.0 * matrix.n_stored * rank + 4.0 * (m + n) * rank**2
     n_iterations = min(_MAX_ITERATIONS, int(max_operations / per_iteration))
     if n_iterations < _FEWEST_ITERATIONS:
-        return None, ""
+        return None, TOO_MUCH_WORK
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         found = hals(matrix, rank, max_iterations=n_iterations, random_state=0)

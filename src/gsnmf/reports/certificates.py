@@ -73,9 +73,7 @@ def _rank_certificate(result: Factorization) -> Certificate:
 def _bound_certificate(result: Factorization, comparison: Comparison) -> Certificate:
     rank, bound = result.selection.n_selected, comparison.svd_quality
     if bound is None:
-        return Certificate(
-            True, "No bound computed", "Truncated SVD was left out: too much work for a matrix of this size."
-        )
+        return Certificate(True, "No bound computed", f"Truncated SVD was {comparison.svd_note or 'not computed'}.")
     part = result.quality / bound if bound > 0 else 1.0
     return Certificate(
         True,

@@ -24,17 +24,21 @@ from gsnmf.weights import DEFAULT_TOLERANCE
 MAX_ROWS = 500
 """Rows of a table of errors."""
 
+UNEXPLAINED = 0.995
+"""Relative error from which a row or column counts as not explained."""
+
 _INK = (46, 105, 190)
 
 
 @dataclass(frozen=True)
 class Bar:
-    """The quality of one way to approximate the matrix; None if it was not computed."""
+    """The quality of one way to approximate the matrix; None if it was not computed, and ``missing`` says why."""
 
     label: str
     quality: float | None
     note: str = ""
     css_class: str = "other"
+    missing: str = ""
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,7 @@ class ErrorTable:
     total: int
     worst: tuple[Explained, ...]
     chart: Histogram
+    n_unexplained: int = 0
 
 
 @dataclass(frozen=True)
@@ -99,6 +104,7 @@ class Findings:
     title: str
     source: str
     sentence: str
+    lead: str
     shape: tuple[int, int]
     row_kind: str
     column_kind: str
@@ -164,7 +170,8 @@ def gather(
         title=shown(title or PurePath(named.source).name or "A factorization"),
         source=shown(named.source),
         about=about,
-        sentence=_sentence(result, named),
+        sentence=_sentence(result, named, comparison),
+        lead=_lead(result, comparison),
         shape=result.matrix.shape,
         row_kind=named.row_kind,
         column_kind=named.column_kind,
@@ -194,7 +201,9 @@ def summary(findings: Findings) -> dict[str, Any]:
         "sentence": findings.sentence,
         "shape": list(findings.shape),
         "quality": findings.quality,
-        "comparison": [{"name": bar.label, "quality": bar.quality, "note": bar.note} for bar in findings.bars],
+        "comparison": [
+            {"name": bar.label, "quality": bar.quality, "note": bar.missing or bar.note} for bar in findings.bars
+        ],
         "certificates": [{"good": c.good, "title": c.title, "text": c.text} for c in findings.certificates],
         "factors": [
             {
@@ -213,7 +222,7 @@ def summary(findings: Findings) -> dict[str, Any]:
     }
 
 
-def _sentence(result: Factorization, data: LabelledMatrix) -> str:
+def _sentence(result: Factorization, data: LabelledMatrix, comparison: Comparison) -> str:
     m, n = result.matrix.shape
     whole = f"{counted(m, data.row_kind)} × {counted(n, data.column_kind)}"
     chosen = [
@@ -223,22 +232,37 @@ def _sentence(result: Factorization, data: LabelledMatrix) -> str:
     ]
     if not chosen:
         return f"There is nothing to explain: all entries of {whole} are zero"
-    verb = "explains" if result.selection.n_selected == 1 else "explain"
-    return f"{listed(chosen)} {verb} {percent(result.quality)} of {whole}"
+    rank = result.selection.n_selected
+    verb = "explains" if rank == 1 else "explain"
+    if comparison.svd_quality is None or comparison.svd_quality <= 0:
+        return f"{listed(chosen)} {verb} {percent(result.quality)} of {whole}"
+    part = percent(min(result.quality / comparison.svd_quality, 1.0))
+    return f"{listed(chosen)} {verb} {part} of what any {counted(rank, 'factor')} can explain of {whole}"
+
+
+def _lead(result: Factorization, comparison: Comparison) -> str:
+    """What stands behind the part of the bound that the headline tells."""
+    if not comparison.svd_quality or not result.selection.n_selected:
+        return ""
+    return (
+        f"Their quality, one minus the relative error of the whole matrix, is {percent(result.quality)}. Truncated "
+        f"SVD, which no factors of this number can beat, has {percent(comparison.svd_quality)}"
+    )
 
 
 def _bars(result: Factorization, comparison: Comparison, others: Sequence[Bar]) -> tuple[Bar, ...]:
-    rank = result.selection.n_selected
+    rank, note = result.selection.n_selected, comparison.nmf_note
+    free = f"rank {rank}, nonnegative, factors free"
+    if comparison.nmf_quality is not None:
+        nmf: tuple[Bar, ...] = (Bar("NMF", comparison.nmf_quality, f"{free}; {note}" if note else free, "nmf"),)
+    else:
+        nmf = (Bar("NMF", None, free, "nmf", missing=note),) if note else ()
+    bound = f"rank {rank}, any sign: no approximation is better"
     return (
         Bar("This result", result.quality, f"{result.selection.method}, nonnegative, made of the data itself", "ours"),
         *others,
-        Bar(
-            "NMF",
-            comparison.nmf_quality,
-            f"rank {rank}, nonnegative, factors free" + (f"; {comparison.nmf_note}" if comparison.nmf_note else ""),
-            "nmf",
-        ),
-        Bar("Truncated SVD", comparison.svd_quality, f"rank {rank}, any sign: no approximation is better", "svd"),
+        *nmf,
+        Bar("Truncated SVD", comparison.svd_quality, bound, "svd", missing=comparison.svd_note),
     )
 
 
@@ -281,7 +305,8 @@ def _table(residuals: Residuals, data: LabelledMatrix, axis: Axis, factors: Sequ
         for i in order
     )
     kind = data.row_kind if axis == "rows" else data.column_kind
-    return ErrorTable(kind, residuals.relative_errors.size, worst, histogram(residuals.relative_errors))
+    errors = residuals.relative_errors
+    return ErrorTable(kind, errors.size, worst, histogram(errors), int(np.count_nonzero(errors >= UNEXPLAINED)))
 
 
 def _steps(explanation: Explanation, data: LabelledMatrix, comparison: Comparison) -> tuple[RankStep, ...]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from gsnmf.reports import charts
-from gsnmf.reports.findings import Findings
+from gsnmf.reports.findings import UNEXPLAINED, Findings
 from gsnmf.support.version import __version__
 from gsnmf.support.whole_files import whole_file
 from gsnmf.support.words import counted, grouped, percent
@@ -16,7 +16,7 @@ from gsnmf.support.words import counted, grouped, percent
 
 def render_report(findings: Findings) -> str:
     """The whole page; every name in it is text, whatever it contains."""
-    return _environment().get_template("report.html").render(f=findings, version=__version__)
+    return environment().get_template("report.html").render(f=findings, version=__version__, unexplained=UNEXPLAINED)
 
 
 def write_report(findings: Findings, path: str | Path) -> None:
@@ -26,7 +26,8 @@ def write_report(findings: Findings, path: str | Path) -> None:
 
 
 @cache
-def _environment() -> Environment:
+def environment() -> Environment:
+    """What renders the templates of this package: names are escaped, and what is not given is an error."""
     environment = Environment(
         loader=PackageLoader("gsnmf.reports"),
         autoescape=True,

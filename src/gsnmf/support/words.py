@@ -43,8 +43,8 @@ def listed(items: list[str]) -> str:
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}" if items else ""
 
 
-def shown(name: str) -> str:
-    """A name as it can be shown: of bearable length, and what has no character is a mark.
+def shown(name: str, longest: int | None = MAX_NAME) -> str:
+    """A name as it can be shown: not longer than ``longest``, and with a mark for what has no character.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def shown(name: str) -> str:
     'a\ufffdb'
     """
     clean = _UNPRINTABLE.sub("\ufffd", name)
-    return clean if len(clean) <= MAX_NAME else clean[: MAX_NAME - 1] + "…"
+    return clean if longest is None or len(clean) <= longest else clean[: longest - 1] + "…"
 
 
 def columns_and_rows(n_columns: int, n_rows: int) -> str:

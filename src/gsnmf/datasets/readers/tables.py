@@ -17,6 +17,9 @@ from gsnmf.support.optional import import_optional
 
 _DELIMITERS = ",;\t"
 
+_LONGEST_SHOWN = 40
+"""Characters of a cell that an error shows."""
+
 
 def read_csv(path: Path, *, delimiter: str | None = None, header: bool | None = None, encoding: str) -> LabelledMatrix:
     """A table as text: the first line and the first column are names if they are not numbers.
@@ -109,8 +112,14 @@ def _extend(values: array[float], cells: Sequence[str], path: Path, row: int, de
         values.extend([_number(cell, decimal_comma) for cell in cells])
     except ValueError:
         column = next(j for j, cell in enumerate(cells) if not _is_number_text(cell, decimal_comma))
-        what = f"got {cells[column]!r}" if cells[column].strip() else "the cell is empty"
-        raise FileError(f"{path}: cells must be numbers; {what} at row {row}, column {column}.") from None
+        cell = " ".join(cells[column].split())
+        what = f"got {_short(cell)!r}" if cell else "the cell is empty"
+        hint = " For a table of texts there is: gsnmf topics." if len(cell) > _LONGEST_SHOWN else ""
+        raise FileError(f"{path}: cells must be numbers; {what} at row {row}, column {column}.{hint}") from None
+
+
+def _short(cell: str) -> str:
+    return cell if len(cell) <= _LONGEST_SHOWN else cell[: _LONGEST_SHOWN - 1] + "…"
 
 
 def _is_header(cells: Sequence[str], decimal_comma: bool) -> bool:

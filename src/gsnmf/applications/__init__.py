@@ -1,0 +1,19 @@
+"""One call for one kind of person: `topics` for people with documents."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gsnmf.applications.topic_modelling.fitting import topics
+    from gsnmf.applications.topic_modelling.model import TopicModel
+
+_HOMES = {"TopicModel": "topic_modelling.model", "topics": "topic_modelling.fitting"}
+
+__all__ = ["TopicModel", "topics"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import an application when it is asked for."""
+    if name in _HOMES:
+        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

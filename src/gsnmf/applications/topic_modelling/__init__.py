@@ -1,0 +1,1 @@
+"""Topic modelling: from texts to topics, their words, their documents and the passages that show them."""

@@ -1,0 +1,131 @@
+"""`topics`: from texts to a `TopicModel` in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+import gsnmf
+from gsnmf.applications.topic_modelling.assignment import NO_TOPIC, coefficients, group_documents
+from gsnmf.applications.topic_modelling.dates import read_date
+from gsnmf.applications.topic_modelling.model import TopicModel
+from gsnmf.applications.topic_modelling.vocabulary import StopWords, check_texts, fit_vectorizer
+from gsnmf.results import Factorization
+from gsnmf.search.automatic import Effort
+
+
+def topics(
+    texts: Any,
+    rank: int | tuple[int, int] = 12,
+    *,
+    labels: Sequence[object] | None = None,
+    ids: Sequence[object] | None = None,
+    dates: Sequence[object] | None = None,
+    stop_words: StopWords = "english",
+    min_df: float = 2,
+    max_df: float | None = None,
+    ngrams: tuple[int, int] = (1, 1),
+    vectorizer: Any = None,
+    method: str = "auto",
+    effort: Effort = "balanced",
+    progress: Callable[[str], None] | None = None,
+) -> TopicModel:
+    """Find the topics of documents: each is one word, or one document, of the collection and what goes with it.
+
+    The texts become a matrix of documents x words, weighted by tf-idf. `gsnmf.factorize` explains it by a few of its
+    own words (anchor words) and documents (pure documents), each of which stands for a topic. What documents hold of
+    the topics is then found by nonnegative least squares, and each document goes with the topic that it resembles most.
+
+    Parameters
+    ----------
+    texts : sequence of str, or Series
+        The documents. Missing ones are empty.
+    rank : int, or pair (n_words, n_documents)
+        How many topics, or how many words and documents to choose as topics.
+    labels, ids, dates : sequences, optional
+        A label, a name and a date per document. Names are by default the index of a Series, or numbers. Dates are
+        text such as "2024-05-31", "2024-05" or "2024", or dates of Python, NumPy or pandas.
+    stop_words : "english", list of str, or None
+        Words to leave out. Without a list, words in more than half of the documents are left out.
+    min_df, max_df : int or float
+        Leave out words in fewer, or more, documents: a number of documents, or a share of them if not an integer.
+    ngrams : pair of int
+        The shortest and the longest expressions to count, in words: (1, 2) for single words and pairs of words.
+    vectorizer : scikit-learn vectorizer, optional
+        What makes the matrix, in place of the five parameters above.
+    method, effort
+        As for `gsnmf.factorize`.
+    progress : callable, optional
+        Is told what begins.
+
+    Returns
+    -------
+    TopicModel
+
+    Examples
+    --------
+    >>> from gsnmf.applications import topics
+    >>> texts = ["tea and cake", "green tea", "tea with cake", "cars on roads", "cars"]
+    >>> model = topics(texts, rank=2, labels=["food", "food", "food", "traffic", "traffic"], min_df=1)
+    >>> [topic.words[0] for topic in model.topics]
+    ['tea', 'cars']
+    >>> model.document_topics
+    array([0, 0, 0, 1, 1])
+    >>> model.predict(["a cake", "fast cars"])
+    array([0, 1])
+    """
+    tell = progress or (lambda stage: None)
+    held = check_texts(texts)
+    names = _per_document(ids if ids is not None else _index(texts), "ids", len(held))
+    classes = _per_document(labels, "labels", len(held))
+    days = tuple(read_date(day) for day in _per_document(dates, "dates", len(held)))
+    tell("Counting words")
+    fitted, matrix = fit_vectorizer(
+        held, stop_words=stop_words, min_df=min_df, max_df=max_df, ngrams=ngrams, vectorizer=vectorizer
+    )
+    tell("Choosing words and documents")
+    result = gsnmf.factorize(matrix, rank, method=method, effort=effort)
+    tell("Assigning documents to topics")
+    return TopicModel(
+        result=result,
+        vectorizer=fitted,
+        texts=tuple(held),
+        ids=tuple(str(name) for name in names) or tuple(map(str, range(len(held)))),
+        labels=tuple("" if label is None else str(label) for label in classes),
+        dates=days,
+        **_assigned(matrix, result),
+    )
+
+
+def _assigned(matrix: sp.csr_array, result: Factorization) -> dict[str, Any]:
+    """Documents and topics of a factorization, the topics sorted by their number of documents."""
+    components = np.asarray(result.H, dtype=np.float64)
+    weights = coefficients(matrix, components)
+    found, means = group_documents(matrix, weights)
+    sizes = np.bincount(found[found >= 0], minlength=len(components))
+    order = np.argsort(-sizes, kind="stable")
+    place = np.empty_like(order)
+    place[order] = np.arange(order.size)
+    return {
+        "order": order,
+        "components": components[order],
+        "weights": weights[:, order],
+        "document_topics": np.where(found >= 0, place[found], NO_TOPIC),
+        "means": means[order],
+    }
+
+
+def _index(texts: Any) -> Any:
+    """Names of the documents of a Series: its index."""
+    index = getattr(texts, "index", None)
+    return () if index is None or callable(index) else index
+
+
+def _per_document(values: Any, name: str, count: int) -> tuple[Any, ...]:
+    found = () if values is None else tuple(values)
+    if (values is not None and name != "ids" and len(found) != count) or (found and len(found) != count):
+        raise ValueError(f"{name} must have one entry for each of the {count} documents; got {len(found)}.")
+    return found

@@ -1,0 +1,307 @@
+"""`TopicModel`: topics with their words, their documents, and the passages that show them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+
+from gsnmf.applications.topic_modelling import measures
+from gsnmf.applications.topic_modelling.assignment import coefficients, nearest_topics
+from gsnmf.applications.topic_modelling.coherence import document_coherence, window_coherence
+from gsnmf.applications.topic_modelling.dates import Date, periods
+from gsnmf.applications.topic_modelling.passages import Passage, find_passage
+from gsnmf.applications.topic_modelling.vocabulary import check_texts, nonnegative, word_sequences
+from gsnmf.matrices.protocol import largest_of
+from gsnmf.results import Factorization
+from gsnmf.support.arrays import Doubles, Indices
+from gsnmf.support.tables import Table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_IN_A_NAME = 3
+_PATTERN = r"(?u)\b\w\w+\b"
+
+
+def leading_members(result: Factorization) -> list[tuple[Literal["word", "document"], Indices]]:
+    """What was chosen for each factor: words or documents, by position; columns of the matrix come first."""
+    words = [("word", np.array([j])) for j in result.columns]
+    documents = [("document", np.array([i])) for i in result.rows]
+    return [*words, *documents]  # type: ignore[list-item]
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic: the words or documents that were chosen for it, and its strongest words.
+
+    Attributes
+    ----------
+    kind : {"word", "document"}
+        What was chosen.
+    leading : tuple of str
+        The chosen words, or the names of the chosen documents.
+    words : tuple of str
+        The chosen words first, then the strongest others.
+    share : float
+        Part of the documents that belong to the topic.
+    """
+
+    kind: Literal["word", "document"]
+    leading: tuple[str, ...]
+    words: tuple[str, ...]
+    share: float
+
+    @property
+    def name(self) -> str:
+        """The first three words."""
+        return ", ".join(self.words[:_IN_A_NAME])
+
+
+@dataclass(frozen=True, repr=False)
+class TopicModel:
+    """Topics of documents; `gsnmf.applications.topics` makes it. Topics are sorted by their number of documents.
+
+    Attributes
+    ----------
+    result : Factorization
+        The words and documents that were chosen, and how well they explain the matrix.
+    vectorizer : scikit-learn vectorizer
+        What makes a matrix of texts.
+    texts, ids : tuples of str
+        The documents and their names.
+    labels : tuple of str
+        Label of each document; empty if there are none.
+    dates : tuple of date or None
+        Date of each document; empty if there are none.
+    order : int array of length n_topics
+        The factor of ``result`` that each topic is, chosen columns first, then chosen rows.
+    components : array, shape (n_topics, n_words)
+        The topics as weights of words.
+    weights : array, shape (n_documents, n_topics)
+        How much of each topic a document holds, by nonnegative least squares on ``components``.
+    document_topics : int array of length n_documents
+        The topic whose documents each document resembles most; -1 for a document without a known word.
+    means : array, shape (n_topics, n_words)
+        The mean document of each topic.
+    """
+
+    result: Factorization
+    vectorizer: Any
+    texts: tuple[str, ...]
+    ids: tuple[str, ...]
+    labels: tuple[str, ...]
+    dates: tuple[Date | None, ...]
+    order: Indices
+    components: Doubles
+    weights: Doubles
+    document_topics: Indices
+    means: Doubles = field(default_factory=lambda: np.empty((0, 0)))
+
+    def __repr__(self) -> str:
+        m, n = self.result.matrix.shape
+        return f"TopicModel of {m} documents and {n} words: " + "; ".join(topic.name for topic in self.topics)
+
+    @property
+    def matrix(self) -> sp.csr_array:
+        """The documents x words that were factorized."""
+        return sp.csr_array(self.result.matrix)
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """Names of the columns of ``components``."""
+        return tuple(map(str, self.vectorizer.get_feature_names_out()))
+
+    @cached_property
+    def sizes(self) -> Indices:
+        """Number of documents of each topic."""
+        known = self.document_topics[self.document_topics >= 0]
+        return np.bincount(known, minlength=len(self.order))
+
+    @cached_property
+    def shares(self) -> Doubles:
+        """Part of each topic in what is explained of each document, shape (n_documents, n_topics); rows sum to one."""
+        return measures.distributions(self.weights * np.linalg.norm(self.components, axis=1))
+
+    @cached_property
+    def topics(self) -> tuple[Topic, ...]:
+        """The topics with their ten strongest words."""
+        return self.described(10)
+
+    def described(self, n_words: int) -> tuple[Topic, ...]:
+        """The topics with so many of their strongest words."""
+        total = max(int(self.sizes.sum()), 1)
+        found = []
+        for k, words in enumerate(self.top_words(n_words)):
+            kind, members = self._leading(k)
+            names = self.words if kind == "word" else self.ids
+            leading = tuple(names[int(i)] for i in members)
+            found.append(Topic(kind, leading, tuple(self.words[j] for j in words), float(self.sizes[k] / total)))
+        return tuple(found)
+
+    def top_words(self, n_words: int = 10) -> list[Indices]:
+        """Positions of the strongest words of each topic; the words that were chosen for it come first."""
+        nothing = np.empty(0, dtype=np.intp)
+        chosen = [self._leading(k) for k in range(len(self.order))]
+        leading = [members if kind == "word" else nothing for kind, members in chosen]
+        return measures.strongest_words(self.components, leading, n_words)
+
+    def coherence(self, n_words: int = 10, *, window: int | None = None) -> Doubles:
+        """Normalised pointwise mutual information of the strongest words of each topic, from -1 to 1.
+
+        Parameters
+        ----------
+        n_words : int
+            How many words of each topic.
+        window : int, optional
+            Count words that stand together in so many consecutive words; by default in the same document.
+
+        See Also
+        --------
+        gsnmf.applications.topic_modelling.coherence : The definition.
+        """
+        words = self.top_words(n_words)
+        if window is None:
+            return document_coherence(words, self.matrix)
+        return window_coherence(words, word_sequences(self.vectorizer, self.texts), window)
+
+    def diversity(self, n_words: int = 25) -> float:
+        """Share of different words among the strongest words of all topics."""
+        return measures.diversity(self.top_words(n_words))
+
+    def exclusivity(self, n_words: int = 10) -> Doubles:
+        """How much the strongest words of each topic belong to that topic alone, from 0 to 1."""
+        return measures.exclusivity(self.top_words(n_words), self.components)
+
+    def similarity(self) -> Doubles:
+        """Cosine between the mean documents of every two topics."""
+        return measures.similarity(self.means)
+
+    def representatives(self, topic: int, count: int = 3) -> Indices:
+        """Positions of the documents of a topic that hold most of it, the strongest first."""
+        self._check_topic(topic)
+        members = np.flatnonzero(self.document_topics == topic)
+        return np.asarray(members[largest_of(self.weights[members, topic], count)])
+
+    def passages(self, topic: int, count: int = 3, *, n_words: int = 10) -> tuple[Passage, ...]:
+        """Sentences in which the words of a topic stand, from the documents that hold most of it.
+
+        Parameters
+        ----------
+        topic : int
+            Number of the topic, from 0.
+        count : int
+            How many, each from another document.
+        n_words : int
+            How many words of the topic to look for.
+        """
+        words = self.top_words(n_words)[topic]
+        weights = {self.words[j]: float(self.components[topic, j]) for j in words}
+        pattern = getattr(self.vectorizer, "token_pattern", None) or _PATTERN
+        found: list[Passage] = []
+        for document in self.representatives(topic, 4 * count):
+            passage = find_passage(int(document), self.texts[document], weights, pattern=pattern)
+            if passage is not None and all(passage.text != other.text for other in found):
+                found.append(passage)
+            if len(found) == count:
+                break
+        return tuple(found)
+
+    def table(self, n_words: int = 10) -> Table:
+        """The topics as a table: their words, their part of the documents, their coherence, a passage."""
+        rows = []
+        for k, (topic, coherence) in enumerate(zip(self.described(n_words), self.coherence(n_words), strict=True)):
+            passage = next(iter(self.passages(k, 1, n_words=n_words)), "")
+            rows.append((k, topic.words, topic.share, float(coherence), str(passage)))
+        return Table(("topic", "words", "documents", "coherence", "passage"), tuple(rows))
+
+    def by_label(self) -> Table:
+        """For each label, its number of documents and the part of them that belongs to each topic."""
+        if not self.labels:
+            raise ValueError("the documents have no labels; give labels= to topics().")
+        names = sorted(dict.fromkeys(self.labels))
+        return self._counted("label", names, [names.index(label) for label in self.labels])
+
+    def over_time(self) -> Table:
+        """For each period, its number of documents and the part of them that belongs to each topic."""
+        if not self.dates:
+            raise ValueError("the documents have no dates; give dates= to topics().")
+        names, groups = periods(self.dates)
+        return self._counted("period", names, groups)
+
+    def agreement(self) -> tuple[float, float]:
+        """Normalised mutual information and adjusted Rand index of topics and labels; both are at most 1."""
+        from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+
+        if not self.labels:
+            raise ValueError("the documents have no labels; give labels= to topics().")
+        found = self.document_topics
+        return float(normalized_mutual_info_score(self.labels, found)), float(adjusted_rand_score(self.labels, found))
+
+    def transform(self, texts: Any) -> Doubles:
+        """How much of each topic new texts hold, shape (n_texts, n_topics); zero for a text without a known word."""
+        return coefficients(self._vectorized(texts), self.components)
+
+    def predict(self, texts: Any) -> Indices:
+        """The topic whose documents each new text resembles most; -1 for a text without a known word."""
+        return nearest_topics(self._vectorized(texts), self.means)
+
+    def to_frame(self) -> pd.DataFrame:
+        """The documents with their topics as a pandas DataFrame: one row per document.
+
+        Its columns are the topic's number and name, the part of each topic, and the label and date where known.
+        """
+        names = [topic.name for topic in self.topics]
+        columns = ["document", "topic", "name", *(["label"] if self.labels else []), *(["date"] if self.dates else [])]
+        rows = []
+        for i, k in enumerate(self.document_topics.tolist()):
+            known = [self.ids[i], k, names[k] if k >= 0 else ""]
+            known += [self.labels[i]] if self.labels else []
+            rows.append((*known, *([self.dates[i]] if self.dates else []), *self.shares[i].tolist()))
+        return Table((*columns, *(f"share of {name}" for name in names)), tuple(rows)).to_frame()
+
+    def report(self, path: str | PathLike[str], *, title: str = "", compare: bool = True) -> None:
+        """Write a page that shows the topics, their passages and their documents; it opens in any browser, offline.
+
+        Parameters
+        ----------
+        path : path
+            Of the HTML file.
+        title : str
+            What the collection is.
+        compare : bool
+            Compute the bound that tells how much any factors of this number could explain.
+        """
+        from gsnmf.applications.topic_modelling.reporting import gather_documents
+        from gsnmf.reports.documents import write_documents
+
+        write_documents(gather_documents(self, title=title, bound=compare), path)
+
+    def _leading(self, topic: int) -> tuple[Literal["word", "document"], Indices]:
+        """What was chosen for a topic: words or documents, by position."""
+        return leading_members(self.result)[int(self.order[topic])]
+
+    def _counted(self, title: str, names: Sequence[str], groups: Sequence[int]) -> Table:
+        """Parts of the documents of each group that belong to each topic."""
+        counts = np.zeros((len(names), len(self.order)))
+        totals = np.zeros(len(names), dtype=np.intp)
+        for group, topic in zip(groups, self.document_topics.tolist(), strict=True):
+            if group >= 0:
+                totals[group] += 1
+                if topic >= 0:
+                    counts[group, topic] += 1
+        parts = counts / np.maximum(totals, 1)[:, None]
+        rows = tuple((name, int(totals[g]), *parts[g].tolist()) for g, name in enumerate(names))
+        return Table((title, "documents", *(topic.name for topic in self.topics)), rows)
+
+    def _vectorized(self, texts: Any) -> sp.csr_array:
+        return nonnegative(self.vectorizer.transform(check_texts(texts)))
+
+    def _check_topic(self, topic: int) -> None:
+        if not 0 <= topic < len(self.order):
+            raise ValueError(f"topic must be in [0, {len(self.order) - 1}]; got {topic}.")

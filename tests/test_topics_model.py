@@ -1,0 +1,243 @@
+"""Topics of texts: planted ones are found, and everything that is said about them follows from the texts."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import nnls
+
+import gsnmf
+from gsnmf.applications import TopicModel, topics
+from gsnmf.applications.topic_modelling.assignment import (
+    coefficients,
+    group_documents,
+    nearest_topics,
+    strongest_topics,
+)
+from gsnmf.applications.topic_modelling.coherence import window_coherence
+
+SUBJECTS = {
+    "garden": ["flower", "tree", "soil", "seed", "lawn", "hedge", "rose", "spade", "compost", "shed"],
+    "kitchen": ["oven", "pan", "flour", "sugar", "knife", "dough", "butter", "recipe", "stove", "plate"],
+    "music": ["violin", "piano", "concert", "melody", "rhythm", "chorus", "opera", "singer", "tune", "drum"],
+}
+
+
+def make_texts(count=60, seed=0):
+    rng = np.random.default_rng(seed)
+    texts, labels = [], []
+    for i in range(count):
+        label = list(SUBJECTS)[i % 3]
+        other = list(SUBJECTS)[(i + 1 + i // 3 % 2) % 3]  # each subject meets both others
+        lines = [" ".join(rng.choice(SUBJECTS[label], 5, replace=False)) for _ in range(4)]
+        lines.append(" ".join(rng.choice(SUBJECTS[other], 2, replace=False)))
+        texts.append(". ".join(lines).capitalize() + ".")
+        labels.append(label)
+    return texts, labels
+
+
+@pytest.fixture(scope="module")
+def collection():
+    return make_texts()
+
+
+@pytest.fixture(scope="module")
+def model(collection):
+    texts, labels = collection
+    dates = [f"20{20 + i % 4}-01-01" for i in range(len(texts))]
+    return topics(texts, 3, labels=labels, ids=[f"text {i}" for i in range(60)], dates=dates, min_df=1)
+
+
+def test_planted_subjects_are_found(model, collection):
+    assert model.agreement() == (1.0, 1.0)
+    for k, topic in enumerate(model.topics):
+        subject = collection[1][int(np.flatnonzero(model.document_topics == k)[0])]
+        assert set(topic.words[:5]) <= set(SUBJECTS[subject])
+        assert topic.share == pytest.approx(1 / 3)
+        assert topic.name == ", ".join(topic.words[:3])
+        assert set(topic.leading) <= ({*topic.words} if topic.kind == "word" else {*model.ids})
+    assert model.diversity(5) == 1
+    assert (model.exclusivity(5) > 0.6).all()
+
+
+def test_weights_are_nonnegative_least_squares(model):
+    for row, weights in zip(model.matrix.toarray()[:10], model.weights, strict=False):
+        np.testing.assert_allclose(weights, nnls(model.components.T, row)[0], atol=1e-9)
+    assert (model.weights.max(axis=1) > 0).all()
+    np.testing.assert_allclose(model.shares.sum(axis=1), 1)
+
+
+def test_new_texts_are_treated_as_the_old_ones(model, collection):
+    np.testing.assert_allclose(model.transform(collection[0]), model.weights, atol=1e-10)
+    np.testing.assert_array_equal(model.predict(collection[0]), model.document_topics)
+    new = model.predict(["a rose and a hedge in the soil", "nothing known", ""])
+    assert model.topics[new[0]].words[0] in SUBJECTS["garden"]
+    assert new[1:].tolist() == [-1, -1]
+    assert model.transform(["nothing known"]).tolist() == [[0, 0, 0]]
+
+
+def test_topics_are_sorted_by_size():
+    texts, _ = make_texts(30)
+    model = topics(texts + [texts[1]] * 9 + [texts[2]] * 3, 3, min_df=1)
+    assert sorted(model.sizes.tolist(), reverse=True) == model.sizes.tolist() == [19, 13, 10]
+    np.testing.assert_allclose(model.components, model.result.H[model.order])
+
+
+def test_coherence_by_documents_and_by_windows(model):
+    assert (model.coherence() > 0).all()
+    texts = [text.lower().replace(".", "").split() for text in model.texts]
+    sequences = [np.array([model.words.index(word) for word in text]) for text in texts]
+    expected = window_coherence(model.top_words(6), sequences, 5)
+    np.testing.assert_allclose(model.coherence(6, window=5), expected)
+
+
+def test_window_needs_single_words(collection):
+    model = topics(collection[0], 3, ngrams=(1, 2))
+    with pytest.raises(ValueError, match="needs single words"):
+        model.coherence(window=5)
+    assert any(" " in word for word in model.words)
+
+
+def test_passages_hold_the_words(model):
+    for k, topic in enumerate(model.topics):
+        found = model.passages(k)
+        assert len(found) == 3
+        assert len({passage.document for passage in found}) == 3
+        for passage in found:
+            assert model.document_topics[passage.document] == k
+            assert {passage.text[a:b].lower() for a, b in passage.spans} <= set(topic.words)
+    with pytest.raises(ValueError, match=r"topic must be in \[0, 2\]; got 3"):
+        model.representatives(3)
+
+
+def test_tables(model, collection):
+    table = model.by_label()
+    assert [row[0] for row in table.rows] == sorted(SUBJECTS)
+    assert all(row[1] == 20 and sorted(row[2:]) == [0, 0, 1] for row in table.rows)
+    assert [row[:2] for row in model.over_time().rows] == [(str(2020 + k), 15) for k in range(4)]
+    assert len(model.table()) == 3
+    frame = model.to_frame()
+    assert frame["document"].tolist() == [f"text {i}" for i in range(60)]
+    assert frame["label"].tolist() == collection[1]
+    np.testing.assert_array_equal(frame["topic"], model.document_topics)
+    np.testing.assert_allclose(frame.filter(like="share of").sum(axis=1), 1)
+    assert "TopicModel of 60 documents" in repr(model)
+
+
+def test_names_of_a_series_are_its_index(collection):
+    texts = pd.Series(collection[0], index=[f"id{i}" for i in range(60)])
+    model = topics(texts, 3)
+    assert model.ids[:2] == ("id0", "id1")
+    assert topics(collection[0], 3).ids[:2] == ("0", "1")
+
+
+def test_no_document_without_a_topic_unless_it_has_no_word(collection):
+    texts = [*collection[0], "", "unheard", None, "violin"]
+    model = topics(texts, 3, min_df=2)
+    assert np.flatnonzero(model.document_topics < 0).tolist() == [60, 61, 62]
+    assert model.sizes.sum() == 61
+    assert model.to_frame()["name"].tolist()[60] == ""
+
+
+def test_documents_apart_from_all_topics_go_with_the_largest():
+    matrix = sp.csr_array(np.array([[1.0, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1], [0, 0, 0, 0]]))
+    means = np.array([[0.0, 0, 1, 0], [1, 1, 0, 0]])
+    assert nearest_topics(matrix, means).tolist() == [1, 1, 0, 1, -1]
+
+
+def test_grouping_ends_where_every_document_is_with_those_it_resembles(collection):
+    model = topics(collection[0], 3)
+    groups, means = group_documents(model.matrix, model.weights)
+    dense = model.matrix.toarray()
+    for k in range(3):
+        np.testing.assert_allclose(means[k], dense[groups == k].mean(axis=0))
+    similarity = dense @ dense.T
+    mean_similarity = np.array([similarity[:, groups == k].mean(axis=1) for k in range(3)])
+    np.testing.assert_array_equal(mean_similarity.argmax(axis=0), groups)
+
+
+def test_strongest_topic_does_not_depend_on_the_scale_of_factors():
+    weights = np.random.default_rng(0).random((40, 4))
+    np.testing.assert_array_equal(strongest_topics(weights), strongest_topics(weights * [1, 10, 100, 0.1]))
+
+
+@pytest.mark.parametrize("zero", [True, False])
+def test_coefficients_of_documents_without_words(zero):
+    matrix = sp.csr_array((2, 3)) if zero else sp.csr_array(np.array([[0.0, 1, 0], [0, 0, 0]]))
+    found = coefficients(matrix, np.array([[0.0, 2.0, 0.0]]))
+    assert found.ravel().tolist() == [0 if zero else 0.5, 0]
+
+
+def test_words_and_documents_can_be_asked_for(collection):
+    model = topics(collection[0], (1, 2))
+    assert sorted(topic.kind for topic in model.topics) == ["document", "document", "word"]
+    chosen = [topic.leading[0] for topic in model.topics if topic.kind == "document"]
+    assert sorted(chosen) == sorted(str(i) for i in model.result.rows)
+
+
+class TestVocabulary:
+    def test_lists_of_stop_words(self, collection):
+        model = topics(collection[0], 3, stop_words=["Violin", " rose ", ""])
+        assert not {"violin", "rose"} & set(model.words)
+
+    def test_frequent_words_go_where_there_is_no_list(self, collection):
+        texts = [text + " und der" for text in collection[0]]
+        assert "der" not in topics(texts, 3, stop_words=None).words
+        assert "der" in topics(texts, 3, stop_words=None, max_df=1.0).words
+
+    def test_any_vectorizer(self, collection):
+        from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
+
+        model = topics(collection[0], 3, vectorizer=CountVectorizer(vocabulary=["violin", "oven", "rose", "tune"]))
+        assert set(model.words) == {"violin", "oven", "rose", "tune"}
+        with pytest.raises(ValueError, match="alternate_sign=False"):
+            topics(collection[0], 3, vectorizer=HashingVectorizer(n_features=50))
+
+    def test_nothing_left(self):
+        with pytest.raises(ValueError, match="no word of the 2 documents is left"):
+            topics(["the and", "of"], 1)
+        with pytest.raises(ValueError, match="stop_words must be 'english', a list of words, or None; got 'german'"):
+            topics(["tea", "tea"], 1, stop_words="german")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"texts": "one text"}, TypeError, "texts must be a sequence of documents; got one str"),
+        ({"texts": ["a", 3]}, TypeError, "texts must be strings; got int at position 1"),
+        ({"texts": []}, ValueError, "at least one document"),
+        ({"texts": ["tea"] * 3, "labels": ["a"]}, ValueError, "labels must have one entry for each of the 3 documents"),
+        (
+            {"texts": ["tea"] * 3, "ids": ["a"]},
+            ValueError,
+            "ids must have one entry for each of the 3 documents; got 1",
+        ),
+        ({"texts": ["tea"] * 3, "dates": []}, ValueError, "dates must have one entry for each"),
+        ({"texts": ["tea"] * 3, "dates": ["1"] * 3}, ValueError, "a date must be written as"),
+    ],
+)
+def test_wrong_input(arguments, error, message):
+    with pytest.raises(error, match=message):
+        topics(rank=1, **arguments)
+
+
+def test_without_labels_and_dates(collection):
+    model = topics(collection[0][:9], 2)
+    for ask in (model.by_label, model.agreement):
+        with pytest.raises(ValueError, match="labels="):
+            ask()
+    with pytest.raises(ValueError, match="dates="):
+        model.over_time()
+
+
+def test_progress_is_told(collection):
+    stages = []
+    topics(collection[0], 3, progress=stages.append)
+    assert [stage.split()[0] for stage in stages] == ["Counting", "Choosing", "Assigning"]
+
+
+def test_public_names():
+    assert gsnmf.applications.topics is topics
+    assert isinstance(topics(["tea cake", "tea"], 1, min_df=1), TopicModel)
+    with pytest.raises(AttributeError, match="nothing"):
+        gsnmf.applications.nothing  # noqa: B018

@@ -1,0 +1,199 @@
+"""The page about documents and the command that writes it."""
+
+import csv
+import json
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import gsnmf
+from gsnmf.applications import topics
+from gsnmf.applications.topic_modelling import reporting
+from gsnmf.applications.topic_modelling.reporting import gather_documents
+from gsnmf.benchmarks.topics import measure
+from gsnmf.commands import run
+from gsnmf.datasets.paper import PaperMatrix
+from gsnmf.explanation.comparison import compare
+from gsnmf.reports.documents import render_documents
+from gsnmf.support.words import percent
+from test_report import HOSTILE, Structure
+from test_topics_model import make_texts
+
+
+@pytest.fixture(scope="module")
+def model():
+    texts, labels = make_texts(45)
+    dates = [f"2024-0{1 + i % 5}-01" for i in range(45)]
+    return topics([*texts, "unheard"], 3, labels=[*labels, "none"], dates=[*dates, None])
+
+
+@pytest.fixture(scope="module")
+def findings(model):
+    return gather_documents(model, title="Things", parameters={"Rank": "3"})
+
+
+def test_headline_tells_what_was_found(model, findings):
+    part = percent(model.result.quality / compare(model.result).svd_quality)
+    assert findings.sentence == f"3 topics in 46 documents, with {part} of what any 3 factors can explain"
+    assert gather_documents(model, bound=False).sentence == "3 topics in 46 documents"
+
+
+def test_cards_are_those_of_the_model(model, findings):
+    assert [card.name for card in findings.cards] == [topic.name for topic in model.topics]
+    assert [card.n_documents for card in findings.cards] == model.sizes.tolist()
+    np.testing.assert_allclose([card.coherence for card in findings.cards], model.coherence())
+    for k, card in enumerate(findings.cards):
+        quoted = ["".join(text for text, _ in quotation.pieces) for quotation in card.quotations]
+        assert quoted == [passage.text for passage in model.passages(k)]
+        marked = {text.lower() for quotation in card.quotations for text, mark in quotation.pieces if mark}
+        assert marked <= {word.name for word in card.words}
+
+
+def test_documents_and_their_places(model, findings):
+    assert [row.topic for row in findings.rows] == (model.document_topics + 1).tolist()
+    assert len(findings.map.documents) == 45  # one has no known word
+    for mark in findings.map.documents:
+        assert 0 <= mark.x <= findings.map.width
+        assert 0 <= mark.y <= findings.map.height
+    assert findings.labels.names == ("garden", "kitchen", "music", "none")
+    np.testing.assert_allclose(np.sum(findings.labels.parts, axis=0), [1, 1, 1, 0])
+    assert (findings.time.first, findings.time.last) == ("2024-01", "2024-05")
+
+
+def test_page_is_well_formed(findings):
+    page = render_documents(findings)
+    structure = Structure(page)
+    assert structure.open == []
+    assert len(structure.ids) == len(set(structure.ids))
+    links = {attributes["href"][1:] for tag, attributes in structure.seen if tag == "a"}
+    assert links <= set(structure.ids)
+    assert "nan" not in re.sub(r"<[^>]*>", "", page.lower().split("<main")[1].split("<script")[0]).split()
+
+
+def test_what_is_not_known_is_not_shown(findings):
+    page = render_documents(findings)
+    assert "stability" not in page
+    assert "Could also have been" not in page
+    cards = tuple(replace(card, stability=0.75, alternatives=("other",)) for card in findings.cards)
+    page = render_documents(replace(findings, cards=cards))
+    assert page.count("stability <b>75.0") == 3
+    assert page.count("Could also have been: <bdi>other</bdi>") == 3
+    alone = replace(findings, labels=None, time=None)
+    assert 'id="labels"' not in render_documents(alone)
+
+
+def test_large_collections_show_the_strongest_documents_of_each_topic(model, monkeypatch):
+    monkeypatch.setattr(reporting, "MAX_DOCUMENTS", 20)
+    findings = gather_documents(model)
+    assert 15 <= len(findings.rows) <= 20
+    assert {row.topic for row in findings.rows} >= {1, 2, 3}
+    assert "of 46 documents" in render_documents(findings)
+
+
+@pytest.mark.parametrize("rank", [1, 2])
+def test_small_collections(rank):
+    model = topics(["tea cake", "tea", "cars"], rank, min_df=1)
+    assert Structure(render_documents(gather_documents(model))).open == []
+
+
+def test_hostile_texts_stay_text():
+    texts, _ = make_texts(30)
+    hostile = [f"{text} {HOSTILE[i % len(HOSTILE)]} violin script." for i, text in enumerate(texts)]
+    names = [HOSTILE[i % len(HOSTILE)] for i in range(30)]
+    model = topics(hostile, 3, ids=names, labels=names)
+    page = render_documents(gather_documents(model, title=HOSTILE[0], warnings=HOSTILE[:2]))
+    structure = Structure(page)
+    assert structure.open == []
+    assert sum(tag == "script" for tag, _ in structure.seen) == 1
+    assert not any("onerror" in attributes for _, attributes in structure.seen)
+
+
+class TestCommand:
+    @pytest.fixture
+    def table(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        texts, labels = make_texts(30)
+        with (tmp_path / "reviews.csv").open("w", newline="") as stream:
+            rows = csv.writer(stream)
+            rows.writerow(["id", "review", "kind", "day"])
+            rows.writerows(
+                [f"r{i}", text, label, f"200{i % 3}"] for i, (text, label) in enumerate(zip(texts, labels, strict=True))
+            )
+        return tmp_path
+
+    def test_table_to_page(self, table, capsys):
+        options = ["--text-column", "review", "--label-column", "kind", "--id-column", "id", "--date-column", "day"]
+        assert run(["topics", "reviews.csv", *options, "--rank", "3"]) == 0
+        printed = capsys.readouterr()
+        assert "3 topics in 30 documents" in printed.out
+        assert printed.out.splitlines()[-1] == "Page: reviews-topics/topics.html"
+        assert printed.err == ""
+        folder = table / "reviews-topics"
+        assert sorted(path.name for path in folder.iterdir()) == [
+            "documents.csv",
+            "result.npz",
+            "topics.html",
+            "topics.json",
+        ]
+        short = json.loads((folder / "topics.json").read_text())
+        assert len(short["topics"]) == 3
+        assert short["sentence"] in (folder / "topics.html").read_text()
+        with (folder / "documents.csv").open(newline="") as stream:
+            rows = list(csv.DictReader(stream))
+        assert [row["document"] for row in rows] == [f"r{i}" for i in range(30)]
+        assert {(row["label"], row["topic"]) for row in rows}.__len__() == 3
+        assert rows[0]["date"] == "2000-01-01"
+        assert gsnmf.factorization.saving.load_provenance(folder / "result.npz") == short
+
+    def test_json_and_quiet(self, table, capsys):
+        assert run(["topics", "reviews.csv", "--rank", "2", "--json", "--no-compare", "--out", "deep/er"]) == 0
+        short = json.loads(capsys.readouterr().out)
+        assert short["sentence"] == "2 topics in 30 documents"
+        assert run(["topics", "reviews.csv", "--rank", "2,1", "--quiet", "--effort", "fast"]) == 0
+        assert capsys.readouterr().out == "reviews-topics/topics.html\n"
+
+    def test_stop_words_and_expressions(self, table, capsys):
+        (table / "stop.txt").write_text("violin\nrose\n")
+        options = ["--language", "other", "--stop-words", "stop.txt", "--ngrams", "2", "--min-df", "3"]
+        assert run(["topics", "reviews.csv", *options, "--rank", "3", "--json"]) == 0
+        words = {word for topic in json.loads(capsys.readouterr().out)["topics"] for word in topic["words"]}
+        assert not {"violin", "rose"} & words
+
+    @pytest.mark.parametrize(
+        ("arguments", "code", "message"),
+        [
+            (["missing.csv"], 1, "missing.csv: No such file or directory"),
+            (["reviews.csv", "--text-column", "revue"], 1, "it has 'id', 'review', 'kind', 'day'"),
+            (["reviews.csv", "--rank", "many"], 2, "--rank must be a positive integer"),
+            (["reviews.csv", "--rank", "900"], 1, "rank must be"),
+            (["-"], 1, "format must be one of csv"),
+        ],
+    )
+    def test_errors_are_one_line(self, table, capsys, arguments, code, message):
+        assert run(["topics", *arguments]) == code
+        error = capsys.readouterr().err
+        assert len(error.splitlines()) == 1
+        assert message in error
+
+    def test_factorize_points_to_it(self, table, capsys):
+        assert run(["factorize", "reviews.csv", "--rank", "3"]) == 1
+        error = capsys.readouterr().err
+        assert "gsnmf topics" in error
+        assert len(error) < 200
+
+
+def test_benchmark_measures_every_contestant():
+    rng = np.random.default_rng(0)
+    classes = np.arange(60) % 3 + 1
+    rates = np.full((3, 30), 0.1)
+    for k in range(3):
+        rates[k, 10 * k : 10 * k + 10] = 2.0
+    counts = rng.poisson(rates[classes - 1]).astype(float)
+    outcomes = measure(PaperMatrix("planted", counts, 3, published={}, labels=classes))
+    assert {"gsnmf", "NMF", "LDA", "k-means"} <= set(outcomes)
+    for name in ("gsnmf", "NMF", "k-means"):
+        assert outcomes[name].information == pytest.approx(1)
+        assert outcomes[name].rand == pytest.approx(1)
+    assert all(outcome.n_without == 0 for outcome in outcomes.values())
