@@ -58,10 +58,10 @@ def refuse_foreign(value: Any, *, name: str = "matrix") -> None:
     Examples
     --------
     >>> refuse_foreign([[1, 2], [3, 4]])
-    >>> refuse_foreign({1, 2})
+    >>> refuse_foreign({1, 2})  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    TypeError: matrix must be an array, a DataFrame, a sparse or Dask array, or nested lists of numbers; got an object of type set.
+    TypeError: matrix must be an array, a DataFrame, ... or nested lists of numbers; got an object of type set.
     """
     remedy = _remedy(value, name)
     if remedy:

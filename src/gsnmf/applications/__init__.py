@@ -1,0 +1,19 @@
+"""One call for one kind of person: each application takes their data and answers in their words."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gsnmf.applications.marker_genes.markers import markers
+    from gsnmf.applications.marker_genes.plots import plot_markers
+
+_HOMES = {"markers": "marker_genes.markers", "plot_markers": "marker_genes.plots"}
+
+__all__ = ["markers", "plot_markers"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import an application when it is asked for."""
+    if name in _HOMES:
+        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
