@@ -124,7 +124,7 @@ def _profiles(
     for pair in range(n_groups // 2):
         start = n_groups * n_markers + 2 * n_markers * pair
         shared = shuffled[start : start + 2 * n_markers]
-        profiles[np.ix_([2 * pair, 2 * pair + 1], shared)] *= rng.uniform(2.0, 6.0, shared.size)
+        profiles[np.ix_(np.array([2 * pair, 2 * pair + 1]), shared)] *= rng.uniform(2.0, 6.0, shared.size)
     return profiles * rng.lognormal(0.0, 0.15, profiles.shape), markers
 
 

@@ -132,7 +132,8 @@ def variability(matrix: RawMatrix) -> Doubles:
     means = np.asarray(doubles.sum(axis=0)).ravel() / m
     variances = np.maximum(mean_squares - means**2, 0.0)
     variances[variances <= 1e-12 * mean_squares] = 0.0  # rounding
-    return np.divide(np.sqrt(variances), mean_squares, out=np.zeros(means.size), where=mean_squares > 0)
+    weights: Doubles = np.sqrt(variances) / np.where(mean_squares > 0, mean_squares, 1.0)
+    return weights
 
 
 def equal_batches(matrix: RawMatrix, batches: Indices) -> Floats:

@@ -50,7 +50,7 @@ class Cells:
 
     def gene_name(self, gene: int) -> str:
         """The name of a gene that takes part, by its position among those."""
-        return self.expression.gene_names[self.columns[gene]]
+        return self.expression.gene_names[int(self.columns[gene])]
 
     def blocks(self) -> Iterator[tuple[int, RawMatrix]]:
         """Blocks of cells with the number of the first cell of each, checked: real, finite, nonnegative."""

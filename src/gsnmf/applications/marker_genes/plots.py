@@ -129,7 +129,7 @@ def group_expression(adata: Any, groupby: str, genes: Sequence[str]) -> GroupedE
 def relative(means: Doubles) -> Doubles:
     """Every column over its largest entry, so that genes of all levels can be compared."""
     top = means.max(axis=0, initial=0.0)
-    return np.divide(means, top, out=np.zeros_like(means), where=top > 0)
+    return means / np.where(top > 0, top, 1.0)
 
 
 def _draw_dots(grouped: GroupedExpression, axes: Axes) -> Axes:
@@ -174,7 +174,7 @@ def _draw_embedding(adata: Any, record: Any, factor: str | None, basis: str | No
             raise ValueError(f"factor must be one of {', '.join(map(repr, names))}; got {factor!r}.")
         values = coefficients[:, names.index(factor)]
         order = np.argsort(values, kind="stable")  # the strongest on top
-        dots = axes.scatter(*places[order].T, c=values[order], s=size, cmap="viridis", linewidths=0)
+        dots = axes.scatter(places[order, 0], places[order, 1], c=values[order], s=size, cmap="viridis", linewidths=0)
         axes.figure.colorbar(dots, ax=axes, label="coefficient", shrink=0.9)
         axes.set_title(factor, parse_math=False)
     else:
@@ -186,11 +186,11 @@ def _draw_embedding(adata: Any, record: Any, factor: str | None, basis: str | No
 
 def _draw_strongest(axes: Axes, places: Doubles, codes: Any, names: Sequence[str], size: float) -> None:
     colours = import_optional("matplotlib", "plot_markers", 'pip install "gsnmf[plots]"').colormaps["tab20"]
-    axes.scatter(*places[codes < 0].T, s=size, color="0.85", linewidths=0)
+    axes.scatter(places[codes < 0, 0], places[codes < 0, 1], s=size, color="0.85", linewidths=0)
     for number, name in enumerate(names):
         members = places[codes == number]
         if members.size:
-            axes.scatter(*members.T, s=size, color=colours(number % 20), label=name, linewidths=0)
+            axes.scatter(members[:, 0], members[:, 1], s=size, color=colours(number % 20), label=name, linewidths=0)
     axes.legend(
         loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, markerscale=np.sqrt(30.0 / size),
         ncols=1 if len(names) <= 20 else 2,

@@ -97,7 +97,8 @@ def has_negative(values: Any) -> bool:
 
 def entries_of(block: Any) -> Any:
     """The entries of an array, or the stored ones of a sparse matrix."""
-    return block.data if sp.issparse(block) else block
+    stored: Any = block.data if hasattr(block, "tocsr") else block
+    return stored
 
 
 def row_blocks(values: Any) -> Iterator[tuple[int, Any]]:
@@ -107,7 +108,8 @@ def row_blocks(values: Any) -> Iterator[tuple[int, Any]]:
     from a file. A sparse matrix by columns is converted once, since its rows are scattered.
     """
     if getattr(values, "format", "") == "csc":
-        values = (values if sp.issparse(values) else values[:]).tocsr()
+        whole: Any = values if sp.issparse(values) else values[:]
+        values = whole.tocsr()
     m, n = values.shape
     step = max(1, BLOCK_ENTRIES // max(1, n))
     for start in range(0, m, step):
