@@ -82,12 +82,13 @@ class TestWhatIsWritten:
             expected = nnls(basis, values[cell] * weights)[0]
             np.testing.assert_allclose(data.obsm["X_gsnmf"][cell], expected, atol=1e-4)
 
-    def test_scores_are_correlations_and_quality_is_of_the_weighted_expression(self):
+    def test_scores_and_quality_is_of_the_weighted_expression(self):
         data = simulated_cells(80, 120, n_groups=3, random_state=1).to_anndata()
         markers(data, 4, **FAST)
         values, coefficients = data.X.toarray().astype(np.float64), data.obsm["X_gsnmf"].astype(np.float64)
         varying = np.flatnonzero(values.std(axis=0) > 0)[:10]
-        expected = np.corrcoef(values[:, varying].T, coefficients.T)[:10, 10:]
+        correlations = np.corrcoef(values[:, varying].T, coefficients.T)[:10, 10:]
+        expected = correlations * np.abs(correlations) * values[:, varying].std(axis=0)[:, None]
         np.testing.assert_allclose(data.varm["gsnmf_scores"][varying], expected, atol=1e-5)
         weights = variability(values)
         residual = (values - coefficients @ data.varm["gsnmf"].T) * weights

@@ -23,7 +23,7 @@ class Described:
     coefficients : array, shape (cells, factors)
         Nonnegative: how much of each factor is in each cell. Since every factor has unit length, they are comparable.
     scores : array, shape (factors, genes)
-        Correlation, over the cells, of the expression of each gene with the coefficients of each factor.
+        How reliably and how strongly each gene goes with each factor over the cells: correlation times effect.
     quality : float
         One minus the relative error of the weighted expression of all cells.
     """
@@ -34,7 +34,7 @@ class Described:
 
 
 def describe(cells: Cells, choice: Choice) -> Described:
-    r"""Coefficients of all cells, the correlation of genes with them, and the quality.
+    r"""Coefficients of all cells, the scores of genes, and the quality.
 
     The coefficients of a cell with weighted expression x solve
 
@@ -55,7 +55,7 @@ def describe(cells: Cells, choice: Choice) -> Described:
             squared_norm += norm
             squared_error += norm * relative_error(weighted, found, choice.loadings) ** 2
     quality = 1.0 - float(np.sqrt(squared_error / squared_norm)) if squared_norm > 0 else 1.0
-    return Described(coefficients, moments.correlations(), quality)
+    return Described(coefficients, moments.scores(), quality)
 
 
 def nonnegative_coefficients(matrix: RawMatrix, loadings: Floats) -> Doubles:
@@ -65,7 +65,7 @@ def nonnegative_coefficients(matrix: RawMatrix, loadings: Floats) -> Doubles:
 
 
 class _Moments:
-    """Sums over cells from which the correlations of genes and coefficients follow."""
+    """Sums over cells from which the scores of genes follow."""
 
     def __init__(self, n_factors: int, n_genes: int) -> None:
         self.count = 0
@@ -80,12 +80,23 @@ class _Moments:
         self.of_factors += [coefficients.sum(axis=0), (coefficients**2).sum(axis=0)]
         self.products += np.asarray(block.T @ coefficients).T
 
-    def correlations(self) -> Doubles:
-        """Pearson correlations, factors x genes; zero where one of both does not vary."""
+    def scores(self) -> Doubles:
+        r"""How reliably and how strongly each gene goes with each factor, factors x genes.
+
+        .. math:: \rho_{kj}\, |\rho_{kj}|\, s_j
+
+        with the correlation of coefficients and expression and the standard deviation of the expression: the product
+        of a correlation and of an effect, :math:`\rho_{kj} s_j`, which is the rise of expression per standard deviation
+        of the factor. Correlation alone would favour genes that are hardly expressed, effects alone those that every
+        cell expresses. The idea is that of the :math:`\pi`-value for differential expression (Xiao et al., 2014,
+        doi:10.1093/bioinformatics/btr671).
+        """
         means_of_genes, means_of_factors = self.of_genes[0] / self.count, self.of_factors[0] / self.count
         covariances = self.products / self.count - np.outer(means_of_factors, means_of_genes)
-        scales = np.outer(_deviations(self.of_factors, self.count), _deviations(self.of_genes, self.count))
-        return np.divide(covariances, scales, out=np.zeros_like(covariances), where=scales > 0)
+        of_genes, of_factors = _deviations(self.of_genes, self.count), _deviations(self.of_factors, self.count)
+        effects = covariances / np.where(of_factors > 0, of_factors, np.inf)[:, None]
+        scores: Doubles = effects * np.abs(effects) / np.where(of_genes > 0, of_genes, np.inf)
+        return scores
 
 
 def _deviations(sums: Doubles, count: int) -> Doubles:

@@ -119,8 +119,9 @@ def _factor(adata: Any, record: Mapping[str, Any], number: int, shares: Any) -> 
     row = record["factors"].iloc[number]
     name = str(record["factors"].index[number])
     scores = np.asarray(adata.varm[f"{KEY}_scores"])[:, number]
+    top = max(float(scores.max()), np.finfo(np.float32).tiny)
     genes = tuple(
-        Strength(shown(gene), max(0.0, float(scores[adata.var_names.get_loc(gene)])), "correlation")
+        Strength(shown(gene), float(np.clip(scores[adata.var_names.get_loc(gene)] / top, 0.0, 1.0)))
         for gene in str(row["genes"]).split(", ")[:_N_GENES]
     )
     strongest = () if shares is None else shares[name].sort_values(ascending=False, kind="stable")[:_N_GROUPS].items()

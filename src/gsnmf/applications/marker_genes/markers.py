@@ -82,7 +82,8 @@ def markers(
         - ``obsm["X_gsnmf"]``, cells x factors: coefficients, comparable between factors;
         - ``varm["gsnmf"]``, genes x factors: loadings, so that their product with the coefficients is close to the
           expression; zero for genes that did not take part;
-        - ``varm["gsnmf_scores"]``, genes x factors: correlation of expression and coefficients over the cells;
+        - ``varm["gsnmf_scores"]``, genes x factors: how reliably and how strongly each gene goes with each factor, as
+          the product of a correlation and the rise of expression that goes with it;
         - ``var["gsnmf_marker"]``, ``obs["gsnmf_prototype"]``: flags of what was chosen;
         - ``obs["gsnmf_factor"]``: the strongest factor of each cell, missing in cells without expression;
         - ``uns["gsnmf"]``: ``factors``, a table with one row per factor in decreasing order of their shares;
