@@ -1,15 +1,22 @@
-"""One call for one kind of person: `topics` for people with documents."""
+"""One call for one kind of person: each application takes their data and answers in their words."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from gsnmf.applications.marker_genes.markers import markers
+    from gsnmf.applications.marker_genes.plots import plot_markers
     from gsnmf.applications.topic_modelling.fitting import topics
     from gsnmf.applications.topic_modelling.model import TopicModel
 
-_HOMES = {"TopicModel": "topic_modelling.model", "topics": "topic_modelling.fitting"}
+_HOMES = {
+    "TopicModel": "topic_modelling.model",
+    "markers": "marker_genes.markers",
+    "plot_markers": "marker_genes.plots",
+    "topics": "topic_modelling.fitting",
+}
 
-__all__ = ["TopicModel", "topics"]
+__all__ = ["TopicModel", "markers", "plot_markers", "topics"]
 
 
 def __getattr__(name: str) -> Any:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gsnmf.applications.topic_modelling.measures import layout
-from gsnmf.applications.topic_modelling.model import TopicModel
 from gsnmf.reports.documents import DocumentMark, TimeChart, TimeLine, TopicMap, TopicMark
 from gsnmf.support.arrays import Doubles, Indices
 from gsnmf.support.words import percent, shown
+
+if TYPE_CHECKING:
+    from gsnmf.applications.topic_modelling.model import TopicModel
 
 _WIDTH, _HEIGHT, _MARGIN = 960.0, 560.0, 90.0
 _LINE_WIDTH, _LINE_HEIGHT = 260.0, 80.0

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from gsnmf.datasets.readers.annotated import find_expression
 from gsnmf.datasets.readers.files import FileError, open_text, reading
 from gsnmf.datasets.readers.labelled import LabelledMatrix
 from gsnmf.support.optional import import_optional
@@ -64,15 +65,23 @@ def read_parquet(path: Path) -> LabelledMatrix:
 
 
 def read_h5ad(path: Path, key: str | None = None) -> LabelledMatrix:
-    """An AnnData file: its main matrix, or the layer that ``key`` names, as cells x genes."""
-    anndata = import_optional("anndata", "reading AnnData files", "pip install anndata")
+    """An AnnData file as cells x genes: ``X``, ``raw`` or the layer that ``key`` names.
+
+    Without a ``key`` it is ``X``, or ``raw`` if ``X`` has negative entries and ``raw`` has none, which the log then
+    says (`gsnmf.datasets.readers.annotated`).
+    """
+    anndata = import_optional("anndata", "reading AnnData files", 'pip install "gsnmf[cells]"')
     with reading(path, "an AnnData file"):
         data = anndata.read_h5ad(path)
-        if key is not None and key not in data.layers:
+        named = key is not None and key not in data.layers and key in ("X", "raw")
+        if key is not None and not named and key not in data.layers:
             raise FileError(f"{path}: has no layer {key!r}; got {', '.join(data.layers) or 'none'}.")
-        values = data.X if key is None else data.layers[key]
-        names = tuple(map(str, data.obs_names)), tuple(map(str, data.var_names))
-    return LabelledMatrix(values, *names)
+        try:
+            found = find_expression(data, layer=None if named else key, use_raw=key == "raw" if named else None)
+        except ValueError as error:
+            raise FileError(f"{path}: {error}") from error
+        names = tuple(map(str, data.obs_names)), found.gene_names
+    return LabelledMatrix(found.values, *names, row_kind="cell", column_kind="gene")
 
 
 def _parse(

@@ -1,0 +1,1 @@
+"""Marker genes and prototype cells of single-cell data: AnnData in, AnnData out."""

@@ -1,0 +1,134 @@
+"""``gsnmf markers``: an AnnData file in, the annotated file and a report out."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import warnings
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from gsnmf.applications.marker_genes.findings import gather_cells
+from gsnmf.applications.marker_genes.markers import markers as find_markers
+from gsnmf.commands.factorize import Effort
+from gsnmf.commands.progress import stages
+from gsnmf.datasets.readers.files import reading
+from gsnmf.reports.cells import CellFindings, summary, write_cells
+from gsnmf.support.optional import import_optional
+from gsnmf.support.words import percent
+
+
+def markers(
+    file: Annotated[Path, typer.Argument(help="An AnnData file, .h5ad.")],
+    factors: Annotated[int, typer.Option("--factors", "-k", min=1, help="Genes and cells to choose in all.")] = 10,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The annotated file; by default NAME-markers.h5ad.")
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The report; by default beside the annotated file, .html.")
+    ] = None,
+    layer: Annotated[str | None, typer.Option(help="Layer to use instead of X.")] = None,
+    use_raw: Annotated[
+        bool | None, typer.Option("--raw/--no-raw", help="Use .raw; by default if X has negative entries.")
+    ] = None,
+    genes: Annotated[
+        str, typer.Option(help="Column of flags in var, or all for all genes.", metavar="COLUMN|all")
+    ] = "highly_variable",
+    exclude: Annotated[
+        list[str] | None, typer.Option(help="Leave out genes that match; by default ^MT- and ^RP[LS].", metavar="REGEX")
+    ] = None,
+    batch_key: Annotated[str | None, typer.Option(help="Column of obs with batches.", metavar="COLUMN")] = None,
+    groupby: Annotated[
+        str | None, typer.Option(help="Column of obs with cell types or clusters, for the report.", metavar="COLUMN")
+    ] = None,
+    effort: Annotated[Effort, typer.Option(help="What the search may spend.")] = Effort.balanced,
+    max_cells: Annotated[int, typer.Option(min=1, help="Choose from a sample of at most so many cells.")] = 20_000,
+    backed: Annotated[bool, typer.Option("--backed", help="Read the matrix in blocks, not into memory.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, and nothing else.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only where the report is.")] = False,
+) -> None:
+    """Find marker genes and prototype cells of single-cell data, and write a report."""
+    target = out or file.with_name(f"{file.stem}-markers.h5ad")
+    page = report or target.with_suffix(".html")
+    _check_targets(file, target, page)
+    started = time.perf_counter()
+    with stages(quiet) as stage:
+        stage("Reading")
+        data = _read(file, backed)
+        stage("Choosing marker genes and prototype cells")
+        find_markers(
+            data,
+            factors,
+            layer=layer,
+            use_raw=use_raw,
+            genes=None if genes == "all" else genes,
+            exclude=("^MT-", "^RP[LS]") if exclude is None else exclude,
+            batch_key=batch_key,
+            effort=effort.value,
+            max_cells=max_cells,
+        )
+        stage("Writing")
+        parameters = {"Source": file.name, "Seconds": f"{time.perf_counter() - started:.1f}"}
+        findings = gather_cells(data, groupby=groupby, title=file.name, parameters=parameters)
+        _write(data, target)
+        write_cells(findings, page)
+    _print(findings, target, page, as_json, quiet)
+
+
+def _check_targets(file: Path, target: Path, page: Path) -> None:
+    """Find out before the work whether its results can be written."""
+    if not file.exists():
+        raise FileNotFoundError(2, "No such file or directory", str(file))
+    if target.resolve() == file.resolve():
+        raise typer.BadParameter(f"--out must be another file than {file}.")
+    for path in (target, page):
+        if not path.absolute().parent.is_dir():
+            raise FileNotFoundError(2, "No such folder", str(path.absolute().parent))
+        if not os.access(path.absolute().parent, os.W_OK | os.X_OK):
+            raise PermissionError(13, "Permission denied", str(path.absolute().parent))
+
+
+def _read(file: Path, backed: bool) -> Any:
+    anndata = import_optional("anndata", "gsnmf markers", 'pip install "gsnmf[cells]"')
+    with reading(file, "an AnnData file"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what anndata says about files of earlier versions
+        return anndata.read_h5ad(file, backed="r" if backed else None)
+
+
+def _write(data: Any, target: Path) -> None:
+    """The annotated file takes its place only when all of it is written."""
+    draft = target.with_name(f".{target.name}.{os.getpid()}.draft")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            data.write_h5ad(draft)
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)
+        if data.isbacked:
+            data.file.close()
+
+
+def _print(findings: CellFindings, target: Path, page: Path, as_json: bool, quiet: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(summary(findings), indent=2))
+    elif quiet:
+        typer.echo(page)
+    else:
+        console = Console(highlight=False)
+        console.print(f"[bold]{escape(findings.sentence)}.[/bold]")
+        table = Table("factor", "stands for it", "share", "cells", "genes that go with it", "found in")
+        for factor in findings.factors:
+            kind = "marker gene" if factor.kind == "gene" else "prototype cell"
+            genes, group = ", ".join(g.name for g in factor.genes[:5]), factor.groups[0].name if factor.groups else "–"
+            table.add_row(*map(escape, (factor.title, kind, percent(factor.share), str(factor.n_cells), genes, group)))
+        console.print(table)
+        typer.echo(f"Annotated file: {target}\nReport: {page}")
+    for warning in findings.warnings:
+        typer.echo(f"gsnmf: warning: {warning}", err=True)

@@ -1,0 +1,189 @@
+"""Measures, pictures, the report and the command of marker genes."""
+
+import json
+
+import numpy as np
+import pytest
+
+from gsnmf.applications import markers, plot_markers
+from gsnmf.applications.marker_genes.findings import gather_cells, usual_labels
+from gsnmf.applications.marker_genes.measures import (
+    group_table,
+    known_markers,
+    mutual_information,
+    ranked_genes,
+    shares_of_ranked,
+    silhouette,
+)
+from gsnmf.applications.marker_genes.plots import find_embedding, group_expression
+from gsnmf.commands import run
+from gsnmf.datasets.simulated_cells import simulated_cells
+from gsnmf.reports.cells import cell_map, render_cells
+
+anndata = pytest.importorskip("anndata", reason="marker genes need anndata")
+pandas = pytest.importorskip("pandas")
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")  # of anndata itself
+
+
+@pytest.fixture(scope="module")
+def data():
+    """Cells of three groups in two batches, with factors and an embedding."""
+    found = simulated_cells(150, 100, n_groups=3, n_batches=2, random_state=2).to_anndata()
+    found.obs_names = [f"<b>cell</b> {i}" for i in range(150)]
+    found.obsm["X_umap"] = np.random.default_rng(0).random((150, 2))
+    return markers(found, 4, genes=None, effort="fast", batch_key="batch")
+
+
+class TestMeasures:
+    def test_known_markers(self):
+        found = known_markers(["a", "b", "x"], {"one": ["a", "b"], "two": ["c"], "none": []})
+        assert (found.precision, found.recall, found.groups_found) == (2 / 3, 2 / 3, 1 / 2)
+        assert known_markers([], {"one": ["a"]}).precision == 0.0
+        with pytest.raises(ValueError, match="at least one group"):
+            known_markers(["a"], {"one": []})
+
+    def test_shares_of_ranked_genes(self):
+        names = np.rec.fromarrays([["a", "b"], ["c", "a"]], names=["one", "two"])
+        holder = anndata.AnnData(np.ones((2, 2), dtype=np.float32), uns={"rank_genes_groups": {"names": names}})
+        assert ranked_genes(holder, 1) == {"one": ["a"], "two": ["c"]}
+        assert shares_of_ranked(["a"], ranked_genes(holder, 2)) == {"one": 0.5, "two": 0.5}
+        with pytest.raises(ValueError, match=r"call scanpy\.tl\.rank_genes_groups"):
+            ranked_genes(holder, key="nothing")
+
+    def test_mutual_information_leaves_out_missing(self):
+        assert mutual_information(["a", "a", "b", "b", None], ["x", "x", "y", "y", "x"]) == 1.0
+        assert mutual_information([None], ["x"]) == 0.0
+        with pytest.raises(ValueError, match="one entry per cell; got 1 and 2"):
+            mutual_information(["a"], ["a", "b"])
+
+    def test_silhouette(self):
+        places = np.array([[0.0, 0], [0, 1], [9, 9], [9, 8]])
+        assert silhouette(places, ["a", "a", "b", "b"]) > 0.8
+        assert silhouette(places, ["a", "a", "a", "a"]) == 0.0
+
+    def test_group_table_is_the_mean_of_coefficients(self, data):
+        table = group_table(data, "group")
+        members = np.asarray(data.obs["group"] == "group 1")
+        np.testing.assert_allclose(table.loc["group 1"], data.obsm["X_gsnmf"][members].mean(axis=0), rtol=1e-5)
+        with pytest.raises(ValueError, match=r"groupby must be a column of adata\.obs, one of 'group'"):
+            group_table(data, "nothing")
+
+
+class TestPictures:
+    @pytest.fixture(autouse=True)
+    def _no_display(self):
+        matplotlib = pytest.importorskip("matplotlib")
+        matplotlib.use("agg")
+        yield
+        __import__("matplotlib.pyplot").pyplot.close("all")
+
+    def test_group_expression(self, data):
+        grouped = group_expression(data, "group", ["gene 5", "gene 2"])
+        members = data.X[np.asarray(data.obs["group"] == "group 0")].toarray()[:, [5, 2]]
+        assert grouped.genes == ("gene 5", "gene 2")
+        np.testing.assert_allclose(grouped.means[0], members.mean(axis=0), rtol=1e-5)
+        np.testing.assert_allclose(grouped.fractions[0], (members > 0).mean(axis=0))
+
+    @pytest.mark.parametrize("kind", ["dots", "heat"])
+    @pytest.mark.parametrize("groupby", ["group", None])
+    def test_genes_by_group(self, data, kind, groupby):
+        axes = plot_markers(data, groupby, kind=kind, n_genes=2)
+        labels = [label.get_text() for label in axes.get_xticklabels()]
+        assert set(labels) <= set(data.var_names)
+        assert len(labels) > 4
+        axes.figure.canvas.draw()
+
+    def test_embedding(self, data):
+        axes = plot_markers(data, kind="embedding")
+        assert axes.get_xlabel() == "umap 1"
+        names = data.uns["gsnmf"]["factors"].index
+        assert {text.get_text() for text in axes.get_legend().get_texts()} <= set(names)
+        one = plot_markers(data, kind="embedding", factor=names[0], ax=axes)
+        assert one is axes
+        assert axes.get_title() == names[0]
+
+    def test_wrong_arguments(self, data):
+        with pytest.raises(ValueError, match="kind must be 'dots', 'heat' or 'embedding'"):
+            plot_markers(data, kind="violin")
+        with pytest.raises(ValueError, match="factor must be one of"):
+            plot_markers(data, kind="embedding", factor="nothing")
+        with pytest.raises(ValueError, match=r"must have basis 'tsne' with two coordinates; got 'X_umap'"):
+            find_embedding(data, "tsne")
+        with pytest.raises(ValueError, match=r"call gsnmf\.applications\.markers\(adata\) first"):
+            plot_markers(anndata.AnnData(np.ones((2, 2), dtype=np.float32)))
+
+
+class TestReport:
+    def test_speaks_of_genes_and_cells(self, data):
+        findings = gather_cells(data, groupby="group", title="<i>mine</i>")
+        page = render_cells(findings)
+        assert "prototype cell" in findings.sentence or "marker gene" in findings.sentence
+        assert "150 cells × 100 genes" in findings.sentence
+        for section in ("markers", "expression", "map", "factors", "groups", "batches", "made"):
+            assert f'<section id="{section}"' in page
+        assert "<i>mine" not in page
+        assert "<b>cell" not in page
+        assert " column" not in page.split("<main")[1].split("<script>")[0].replace('class="', "")
+
+    def test_shares_of_groups_sum_to_one(self, data):
+        table = gather_cells(data, groupby="group").by_group
+        for _, values in table.rows:
+            assert sum(values) == pytest.approx(1.0)
+
+    def test_without_labels_embedding_and_batches(self):
+        plain = simulated_cells(60, 100, n_groups=2, random_state=0).to_anndata()
+        del plain.obs["group"]
+        findings = gather_cells(markers(plain, 2, genes=None, effort="fast"))
+        assert (findings.by_group, findings.by_batch, findings.cell_map) == (None, None, None)
+        assert 'id="groups"' not in render_cells(findings)
+
+    def test_usual_labels(self, data):
+        assert usual_labels(data) is None
+        named = data.copy()
+        named.obs["cell_type"] = named.obs["group"]
+        assert usual_labels(named) == "cell_type"
+
+    def test_map_draws_no_more_than_asked(self):
+        places, strongest = np.random.default_rng(0).random((500, 2)), np.arange(500) % 3 - 1
+        drawn = cell_map("umap", places, strongest, ["a", "b"], max_cells=50)
+        assert drawn.n_shown == 50
+        assert sum(path.count("M") for _, _, path in drawn.paths) == 50
+
+
+class TestCommand:
+    @pytest.fixture
+    def file(self, tmp_path):
+        anndata.settings.allow_write_nullable_strings = True
+        path = tmp_path / "cells.h5ad"
+        simulated_cells(80, 100, n_groups=3, random_state=1).to_anndata().write_h5ad(path)
+        return path
+
+    @pytest.mark.parametrize("options", [[], ["--backed"]])
+    def test_writes_file_and_report(self, file, capsys, options):
+        out = file.with_name("annotated.h5ad")
+        arguments = [str(file), "--factors", "3", "--genes", "all", "--effort", "fast", "--out", str(out)]
+        assert run(["markers", *arguments, "--groupby", "group", "--json", *options]) == 0
+        printed = json.loads(capsys.readouterr().out)
+        assert len(printed["factors"]) == 3
+        written = anndata.read_h5ad(out)
+        assert written.obsm["X_gsnmf"].shape == (80, 3)
+        assert written.X.shape == (80, 100)
+        assert "prototype" in out.with_suffix(".html").read_text(encoding="utf-8")
+        assert sorted(path.name for path in file.parent.iterdir()) == ["annotated.h5ad", "annotated.html", "cells.h5ad"]
+
+    def test_prints_a_table(self, file, capsys):
+        assert run(["markers", str(file), "--factors", "2", "--genes", "all", "--effort", "fast"]) == 0
+        printed = capsys.readouterr().out
+        assert "cells-markers.html" in printed.replace("\n", "")
+        assert "marker" in printed
+
+    def test_errors_are_one_line_and_leave_nothing(self, file, capsys):
+        assert run(["markers", str(file), "--factors", "3"]) == 1
+        assert "has no column 'highly_variable'" in capsys.readouterr().err
+        assert run(["markers", str(file), "--out", str(file)]) == 2
+        assert run(["markers", "nothing.h5ad"]) == 1
+        file.with_name("broken.h5ad").write_bytes(b"no")
+        assert run(["markers", str(file.with_name("broken.h5ad"))]) == 1
+        assert "cannot be read as an AnnData file" in capsys.readouterr().err
+        assert sorted(path.name for path in file.parent.iterdir()) == ["broken.h5ad", "cells.h5ad"]
