@@ -17,17 +17,15 @@ import numpy as np
 
 from gsnmf.matrices import Matrix
 from gsnmf.support.arrays import Doubles, Floats, Indices
-from gsnmf.weights import remaining_weights
+from gsnmf.weights import coefficients_for, remaining_weights
 
 Coefficients = Literal["refit", "model"]
 COEFFICIENTS: tuple[Coefficients, ...] = ("refit", "model")
 
-_NOTHING = np.empty(0, dtype=np.intp)
-
 
 def coefficients(samples: Matrix, components: Floats, features: Indices, kind: Coefficients) -> Any:
     """W of samples, one row per sample, in their precision; the components of anchor ``features`` come first."""
-    work = partial(_refitted) if kind == "refit" else partial(_by_model, features=features)
+    work = _refitted if kind == "refit" else partial(_by_model, features=features)
     return samples.map_rows(work, components.shape[0], shared=(components,))
 
 
@@ -53,8 +51,7 @@ def component_sums(components: Floats) -> Doubles:
 
 
 def _refitted(samples: Matrix, components: Floats) -> Floats:
-    none = np.empty((0, components.shape[1]))
-    return remaining_weights(samples, _NOTHING, none, components).astype(samples.dtype, copy=False)
+    return coefficients_for(samples, components).astype(samples.dtype, copy=False)
 
 
 def _by_model(samples: Matrix, components: Floats, *, features: Indices) -> Floats:

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gsnmf.support.arrays import Floats, Indices, RawMatrix, Sparse
+from gsnmf.support.foreign import refuse_foreign
 
 _CHECK_BLOCK = 1 << 22  # entries looked at together: bounds the memory of a check, also on a memory map
 _PARTS = ("data", "indices", "indptr")
@@ -154,15 +155,28 @@ def float_type(dtype: np.dtype[Any], name: str) -> type[np.floating[Any]]:
 def _dense(matrix: Any, name: str) -> Floats:
     if isinstance(matrix, np.ma.MaskedArray):
         raise TypeError(f"{name} is a masked array; fill its masked entries first, for example with 0.")
+    refuse_foreign(matrix, name=name)
     array = np.asarray(matrix)
     if array.ndim != 2:
-        raise ValueError(f"{name} must be two-dimensional; got shape {array.shape}.")
+        raise ValueError(f"{name} must be two-dimensional; got shape {array.shape}.{_remedy(array.ndim, name)}")
     if array.dtype == object:
         array = _numbers_from_objects(array, name)
     target = float_type(array.dtype, name)
     with np.errstate(over="ignore"):  # an overflowing long double is found as infinite below
         # byte order counts: compiled kernels want the machine's own
         return array.astype(np.dtype(target), copy=False, subok=False)
+
+
+def _remedy(n_dimensions: int, name: str) -> str:
+    """What to do with an array of another number of dimensions."""
+    if n_dimensions == 1:
+        return f" Reshape your data: {name}.reshape(1, -1) is one row, {name}.reshape(-1, 1) one column."
+    if n_dimensions == 3:
+        return (
+            " For a spectral image (height x width x bands) call gsnmf.applications.unmix; a stack of images becomes a "
+            f"matrix with one image per row by {name}.reshape(len({name}), -1)."
+        )
+    return ""
 
 
 def _numbers_from_objects(array: NDArray[np.object_], name: str) -> NDArray[Any]:

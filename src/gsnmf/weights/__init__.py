@@ -16,11 +16,12 @@ from gsnmf.weights.fitting import (
     solve_weights,
     warn_unless_converged,
 )
-from gsnmf.weights.one_sided import cone_weights, remaining_weights, row_weights_for
+from gsnmf.weights.one_sided import coefficients_for, cone_weights, remaining_weights, row_weights_for
 
 __all__ = [
     "DEFAULT_MAX_ITERATIONS",
     "DEFAULT_TOLERANCE",
+    "coefficients_for",
     "cone_weights",
     "fit_weights",
     "remaining_weights",

@@ -128,6 +128,19 @@ def _exact_by_gram(gram: Doubles, linear: Doubles) -> Doubles:
     return X
 
 
+def coefficients_for(matrix: Matrix, components: Floats) -> Doubles:
+    r"""Exact nonnegative coefficients of every row of a matrix for given components.
+
+    Solves
+
+    .. math:: \min_{W \ge 0} \; \|M - W H\|_F
+
+    for components H of shape (r, n), of any scale.
+    """
+    nothing = np.empty(0, dtype=np.intp)
+    return remaining_weights(matrix, nothing, np.empty((0, matrix.shape[1])), components)
+
+
 def row_weights_for(matrix: Matrix, columns: Indices, column_weights: Floats, basis: Floats) -> Any:
     """`remaining_weights` in the precision of the matrix, as an array that stays with the data."""
     work = partial(_row_weights, columns=columns)

@@ -11,7 +11,7 @@ from gsnmf.applications.marker_genes.input import Cells
 from gsnmf.matrices import wrap
 from gsnmf.metrics import relative_error
 from gsnmf.support.arrays import Doubles, Floats, RawMatrix
-from gsnmf.weights.one_sided import remaining_weights
+from gsnmf.weights import coefficients_for
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,7 @@ def describe(cells: Cells, choice: Choice) -> Described:
 
 def nonnegative_coefficients(matrix: RawMatrix, loadings: Floats) -> Doubles:
     """Exact nonnegative least squares of every row on all loadings."""
-    nothing = np.empty(0, dtype=np.intp), np.empty((0, matrix.shape[1]))
-    return remaining_weights(wrap(matrix), *nothing, loadings)
+    return coefficients_for(wrap(matrix), loadings)
 
 
 class _Moments:

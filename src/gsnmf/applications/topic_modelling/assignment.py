@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from gsnmf.matrices import wrap
 from gsnmf.support.arrays import Doubles, Floats, Indices, Sparse
-from gsnmf.weights import remaining_weights
+from gsnmf.weights import coefficients_for
 
 MAX_ROUNDS = 10
 """Of moving documents to the topic that they resemble most."""
@@ -36,8 +36,7 @@ def coefficients(matrix: Sparse, components: Floats) -> Doubles:
         W, exactly. In contrast to values that are read off at the chosen words, it is zero for no document that shares
         a word with a topic.
     """
-    nothing = np.empty(0, dtype=np.intp)
-    return remaining_weights(wrap(matrix), nothing, np.zeros((0, matrix.shape[1])), components)
+    return coefficients_for(wrap(matrix), components)
 
 
 def strongest_topics(weights: Doubles) -> Indices:
