@@ -1,148 +1,405 @@
-"""What a careful expert would do at this size: several starts, exchanges, and the best by the true error.
+"""Automatic search: several starts, exchanges from all of them, perturbations, and the best by the true error.
 
-Starts are the successive projections on columns, on rows and on both, pursuit, on small matrices the convex model,
-which is the one that recovers where the others fail, and with the largest effort the conical hulls of columns and of
-rows. The best are improved by exchanges until none helps or the budget is spent: a number of exchanges that follows
-from the effort and the size, for about so many seconds on a laptop, so that the result is the same on every machine.
+An effort is a row of stages: ``"balanced"`` does what ``"fast"`` does and then goes on with more starts and candidates,
+``"best"`` does what ``"balanced"`` does and goes on. More effort is therefore never worse. In every stage each start
+gets a few exchanges before the best are favoured, because the start with the smallest error is often not the one
+closest to the best selection. When no exchange helps, the search perturbs the best selection and goes on, until the
+work of the stage is done (`gsnmf.search.work`), so that the answer is the same on every machine.
 """
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal, cast
 
-from gsnmf.convex.selection import convex_selection
-from gsnmf.kernels.threads import single_threaded_blas
+import numpy as np
+
 from gsnmf.matrices.protocol import Matrix
 from gsnmf.results.records import Selection, StopReason
+from gsnmf.search.alternating import alternated, matched_factors, short_nmf
 from gsnmf.search.candidates import Candidates, Fit, candidate_pool
-from gsnmf.search.exchange import refine
-from gsnmf.search.pursuit import pursuit_path
-from gsnmf.selection.successive_projection import (
-    generalized_successive_projection,
-    successive_projection,
-    successive_projection_both,
-)
-from gsnmf.selection.xray import xray
+from gsnmf.search.constraints import Constraints, Limits
+from gsnmf.search.exchange import every_exchange, improved, thoroughly_improved
+from gsnmf.search.perturbation import perturbed
+from gsnmf.search.record import EndReason, SearchRecord, Start
+from gsnmf.search.starts import start_methods, started
+from gsnmf.search.trials import Fitted, Trials
+from gsnmf.search.work import Work
+from gsnmf.support.arrays import Indices
 
 Effort = Literal["fast", "balanced", "best"]
+Progress = Callable[[str, float, float, float], None]
+"""Called with the stage, work done, work in all, and the best quality so far."""
 
 _EXACT = 1e-12
-"""A squared error below this part of the matrix leaves nothing to improve."""
-
-_SHORTEST_EXCHANGE = 0.008
-"""Seconds that an exchange takes on a small matrix, where calls cost more than arithmetic."""
-
-_SCORES_A_SECOND = 7e7
-"""Matrix of a candidate and a column or row that a pursuit scores in a second, its fits included."""
+"""Relative squared error below which the fit counts as exact."""
+_BETTER = 1e-7
+"""A perturbation must lead to a squared error lower by this part to count."""
 
 
 @dataclass(frozen=True)
-class _Budget:
-    """What an effort stands for."""
+class _Stage:
+    """What a stage may spend."""
 
-    seconds: float
-    """For exchanges, on an ordinary machine."""
+    name: Effort
+    work: float
+    """Nominal seconds, those of the stages before it included."""
     candidates: int
-    """Candidates a side."""
+    """Candidates per side."""
     n_refined: int
-    """Starts that are improved by exchanges."""
+    """Starts from which exchanges go on until none helps."""
     convex_entries: int
     """Largest number of entries of a matrix for which the convex model is solved."""
-    hulls: bool
-    """Whether conical hulls are starts too."""
+    patience: int
+    """Perturbations in a row without success after which the stage ends."""
+    limit: int
+    """Exchanges in a row that may fail after a perturbation."""
 
 
-_BUDGETS: dict[str, _Budget] = {
-    "fast": _Budget(seconds=0.3, candidates=100, n_refined=1, convex_entries=0, hulls=False),
-    "balanced": _Budget(seconds=6.0, candidates=500, n_refined=2, convex_entries=50_000, hulls=False),
-    "best": _Budget(seconds=100.0, candidates=1500, n_refined=7, convex_entries=200_000, hulls=True),
-}
-
-
-_Method = Callable[[Matrix, int], Selection]
-
-_PROJECTIONS: tuple[_Method, ...] = (
-    partial(successive_projection, axis="rows"),
-    partial(successive_projection, axis="columns"),
-    generalized_successive_projection,
+_STAGES = (
+    _Stage("fast", 0.6, 100, 1, 0, 0, 0),
+    _Stage("balanced", 9.0, 500, 3, 50_000, 16, 40),
+    _Stage("best", 100.0, 1500, 6, 200_000, 100, 60),
 )
-_CONVEX: _Method = partial(convex_selection, warn=False)
-"""A start like any other, certified or not."""
-_HULLS: tuple[_Method, ...] = (
-    partial(xray, rule="dist", axis="rows"),
-    partial(xray, rule="greedy", axis="rows"),
-    partial(xray, rule="greedy", axis="columns"),
-)
+
+_AFFORDABLE = 0.1
+"""Part of the work of a stage that a single start may take."""
+_STARTING = 0.3
+"""Part of the work of a stage for the first exchanges of all starts together."""
+_REFINING = 0.3
+"""And for going on from the best of them until no exchange helps."""
+_SCANS = 60.0
+"""Candidates are so many that all exchanges can be scored so often in a stage."""
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """What a search found.
+
+    Attributes
+    ----------
+    selection : Selection
+    fit : Fit
+        The selection with its weights, from which a final solve can start: `gsnmf.search.candidates.Fit`.
+    record : SearchRecord
+        What the search did and why it ended.
+    """
+
+    selection: Selection
+    fit: Fit
+    record: SearchRecord
 
 
 def check_effort(effort: Any) -> Effort:
     """Return ``effort``, or say what is allowed."""
-    if effort not in _BUDGETS:
-        raise ValueError(f"effort must be one of {', '.join(map(repr, _BUDGETS))}; got {effort!r}.")
+    names = [stage.name for stage in _STAGES]
+    if effort not in names:
+        raise ValueError(f"effort must be one of {', '.join(map(repr, names))}; got {effort!r}.")
     return cast("Effort", effort)
 
 
-def automatic_selection(matrix: Matrix, rank: int | tuple[int, int], effort: Effort = "balanced") -> Selection:
-    """The best selection that the effort affords; a pair (n_columns, n_rows) fixes how many of each."""
-    budget = _BUDGETS[check_effort(effort)]
-    small = matrix.shape[0] * matrix.shape[1] <= budget.convex_entries and not matrix.out_of_core
-    if not isinstance(rank, int):
-        if small:
-            return convex_selection(matrix, rank, method="auto", warn=False)
-        columns_and_rows = successive_projection_both(matrix, *rank)
-        return _named(columns_and_rows)
-    n_exchanges = budget.seconds / _exchange_seconds(matrix.shape, budget.candidates, rank)
-    pursued = effort != "fast"
-    candidates = candidate_pool(matrix, _n_candidates(matrix.shape, budget, rank) if n_exchanges >= 1 or pursued else 0)
-    hulls = budget.hulls and not matrix.out_of_core  # they would read the data for every score
-    methods = [*_PROJECTIONS, *([_CONVEX] if small else []), *(_HULLS if hulls else [])]
-    fits = _starts(candidates, rank, methods, with_pursuit=pursued)
-    best = fits[0]
-    for fit in fits[: budget.n_refined]:
-        if best.squared_error > _EXACT * matrix.squared_norm:
-            refined = refine(candidates, fit, max_exchanges=n_exchanges / budget.n_refined)
-            best = min(best, refined, key=lambda f: f.squared_error)
-    order = "c" * best.columns.size + "r" * best.rows.size
-    reason: StopReason = "rank reached" if len(order) == rank else "residual is zero"
-    return Selection(best.columns, best.rows, order, "auto", reason)
+def check_time_limit(time_limit: Any) -> float:
+    """Return ``time_limit`` in seconds, infinity if it is None, or say what is allowed."""
+    if time_limit is None:
+        return math.inf
+    number = not isinstance(time_limit, bool) and isinstance(time_limit, (int, float, np.number))
+    if not number or not time_limit > 0:
+        raise ValueError(f"time_limit must be a number of seconds above 0, or None; got {time_limit!r}.")
+    return float(time_limit)
 
 
-def _n_candidates(shape: tuple[int, int], budget: _Budget, rank: int) -> int:
-    """Candidates a side; fewer than usual where a pursuit among them would take longer than all exchanges."""
-    affordable = budget.seconds * _SCORES_A_SECOND / (rank * sum(shape))
-    return max(rank, min(budget.candidates, int(affordable)))
+def automatic_search(
+    matrix: Matrix,
+    rank: int | tuple[int, int],
+    effort: Effort = "balanced",
+    *,
+    constraints: Constraints | None = None,
+    time_limit: float | None = None,
+    progress: Progress | None = None,
+) -> SearchResult:
+    """Search for the columns and rows with the smallest error that the effort affords.
+
+    Parameters
+    ----------
+    matrix : Matrix
+    rank : int or pair
+        How many columns and rows in all, or how many of each.
+    effort : {"fast", "balanced", "best"}
+        About a second, ten seconds or two minutes on two cores; less where nothing better is found nearby.
+    constraints : Constraints, optional
+    time_limit : float, optional
+        Seconds after which the best so far is returned. The answer then depends on the machine.
+    progress : callable, optional
+        Called with the stage, the work done, the work in all and the best quality so far.
+
+    Returns
+    -------
+    SearchResult
+
+    Raises
+    ------
+    KeyboardInterrupt
+        As it came, with the best so far, or None, as its attribute ``best_so_far``.
+
+    Notes
+    -----
+    The answer obeys the constraints, is never worse than that of any start in the record, and never worse than the
+    answer with less effort.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gsnmf.matrices.protocol import wrap
+    >>> M = wrap(np.array([[1.0, 0, 2], [0, 1, 2], [0, 0, 1]]))
+    >>> found = automatic_search(M, 3, "fast")
+    >>> found.record.end
+    'error is zero'
+    """
+    search = Search(matrix, rank, effort, constraints=constraints, time_limit=time_limit, progress=progress)
+    try:
+        return search.run()
+    except KeyboardInterrupt as interrupt:
+        cast("Any", interrupt).best_so_far = search.result() if search.started else None
+        raise
 
 
-def _exchange_seconds(shape: tuple[int, int], n_candidates: int, rank: int) -> float:
-    """About how long one exchange takes: the fits of its trials, which are never free, and the scores of candidates."""
-    m, n = shape
-    fits = 1000.0 * (m + n) * rank**2
-    scores = 4.0 * rank * (min(n_candidates, n) * n + min(n_candidates, m) * m)
-    return _SHORTEST_EXCHANGE + (fits + scores) / 5e9
+def automatic_selection(
+    matrix: Matrix,
+    rank: int | tuple[int, int],
+    effort: Effort = "balanced",
+    *,
+    constraints: Constraints | None = None,
+    time_limit: float | None = None,
+    progress: Progress | None = None,
+) -> Selection:
+    """The selection of `automatic_search`."""
+    options: dict[str, Any] = {"constraints": constraints, "time_limit": time_limit, "progress": progress}
+    return automatic_search(matrix, rank, effort, **options).selection
 
 
-def _starts(candidates: Candidates, rank: int, methods: list[_Method], *, with_pursuit: bool) -> list[Fit]:
-    """Fitted starts, the best first."""
-    matrix = candidates.matrix
-    fits, seen = [], set()
-    for choose in methods:
-        selection = choose(matrix, rank)
-        identity = frozenset(selection.columns.tolist()), frozenset(selection.rows.tolist())
-        if identity in seen:
-            continue
-        seen.add(identity)
-        candidates.include(selection.columns, selection.rows)
-        with single_threaded_blas():
-            fits.append(candidates.fit(selection.columns, selection.rows))
-        if fits[-1].squared_error <= _EXACT * matrix.squared_norm:
-            return fits[-1:]
-    if with_pursuit:
-        fits.extend(list(pursuit_path(candidates, rank))[-1:])
-    return sorted(fits, key=lambda fit: fit.squared_error)
+class Search:
+    """A search that can be asked for the best so far at any time: see `automatic_search`."""
+
+    def __init__(
+        self,
+        matrix: Matrix,
+        rank: int | tuple[int, int],
+        effort: Effort = "balanced",
+        *,
+        constraints: Constraints | None = None,
+        time_limit: float | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        names = [stage.name for stage in _STAGES]
+        self.effort = check_effort(effort)
+        self.limits: Limits = (constraints or Constraints()).resolve(matrix.shape, rank)
+        self._stages = _STAGES[: names.index(self.effort) + 1]
+        self.matrix = matrix
+        none = np.empty(0, dtype=np.intp)
+        work = Work(self._stages[-1].work, time.monotonic() + check_time_limit(time_limit))
+        self._trials = Trials(Candidates(matrix, none, none), self.limits, work)
+        self._progress = progress
+        self._rng = np.random.default_rng(0)
+        self._entries = _n_entries(matrix)
+        self._best: Fitted | None = None
+        self._starts: dict[str, tuple[Start, Fitted]] = {}
+        self._perturbations = self._perturbations_kept = 0
+        self._optimal = False
+        self._ended_nearby = False
+
+    @property
+    def started(self) -> bool:
+        """Whether there is a best selection yet."""
+        return self._best is not None
+
+    def run(self) -> SearchResult:
+        """Go through all stages."""
+        with self._trials.running():
+            for stage in self._stages:
+                self._trials.work.limit = stage.work
+                self._run(stage)
+                if self._exact or self._trials.work.out_of_time:
+                    break
+            assert self._best is not None
+            if not self._exact and not self._trials.work.out_of_time:
+                self._best = self._trials.polished(self._best, 1e-4, 100)
+        return self.result()
+
+    def result(self) -> SearchResult:
+        """The best so far."""
+        assert self._best is not None
+        fit, trials = self._best.fit, self._trials
+        order = "c" * fit.columns.size + "r" * fit.rows.size
+        reason: StopReason = "rank reached" if len(order) == self.limits.size else "residual is zero"
+        candidates = trials.candidates
+        record = SearchRecord(
+            effort=self.effort,
+            starts=tuple(start for start, _ in self._starts.values()),
+            n_candidates=(candidates.columns.indices.size, candidates.rows.indices.size),
+            exchanges_tried=trials.tried,
+            exchanges_kept=trials.kept,
+            perturbations=self._perturbations,
+            perturbations_kept=self._perturbations_kept,
+            optimal_under_exchanges=self._optimal,
+            end=self._end,
+            work=trials.work.spent,
+        )
+        return SearchResult(Selection(fit.columns, fit.rows, order, "auto", reason), fit, record)
+
+    @property
+    def _exact(self) -> bool:
+        return self._best is not None and self._best.squared_error <= _EXACT * self.matrix.squared_norm
+
+    @property
+    def _end(self) -> EndReason:
+        if self._exact:
+            return "error is zero"
+        if self._trials.work.out_of_time:
+            return "time limit"
+        return "nothing better nearby" if self._ended_nearby else "work spent"
+
+    def _run(self, stage: _Stage) -> None:
+        self._add_candidates(stage)
+        self._make_starts(stage)
+        if self._exact or not self._trials.work.left():
+            return
+        fits = self._first_exchanges(stage)
+        self._optimal = self._ended_nearby = False
+        self._refine(stage, fits)
+        self._wish(stage)
+        self._perturb(stage)
+
+    def _offer(self, fitted: Fitted, stage: _Stage) -> bool:
+        """Keep a selection if it is the best so far; whether it is."""
+        better = self._best is None or fitted.squared_error < self._best.squared_error
+        if better:
+            self._best = fitted
+        self._report(stage)
+        return better
+
+    def _report(self, stage: _Stage) -> None:
+        if self._progress is not None and self._best is not None:
+            norm = self.matrix.squared_norm
+            quality = 1.0 - math.sqrt(self._best.squared_error / norm) if norm > 0 else 1.0
+            total = self._stages[-1].work
+            self._progress(stage.name, min(self._trials.work.spent, total), total, quality)
+
+    def _add_candidates(self, stage: _Stage) -> None:
+        """Candidates of this stage beside those that are there."""
+        m, n = self.matrix.shape
+        affordable = stage.work / _SCANS / (5e-10 * self.limits.size * (m + n))
+        limit = max(self.limits.size, min(stage.candidates, int(affordable)))
+        if stage.name == "fast" and self.matrix.out_of_core:
+            limit = 0
+        pool = candidate_pool(self.matrix, limit, self.limits)
+        candidates = self._trials.candidates
+        if candidates.columns.indices.size + candidates.rows.indices.size == 0:
+            self._trials.candidates = pool
+        else:
+            candidates.include(pool.columns.indices, pool.rows.indices)
+        self._trials.work.products(2.0 * self._entries * limit * (0.0 if self.matrix.out_of_core else 0.2))
+
+    def _make_starts(self, stage: _Stage) -> None:
+        for method in start_methods(self.matrix, self.limits, self._entries, stage.convex_entries):
+            always = method.name == "gspa" or method.name.startswith("spa")
+            if method.name in self._starts or not (always or method.seconds <= _AFFORDABLE * stage.work):
+                continue
+            self._trials.work.spent += method.seconds
+            self._start(stage, method.name, *method.choose(self.matrix, self.limits))
+            if self._exact or not self._trials.work.left() and stage.name != "fast":
+                return
+        m, n = self.matrix.shape
+        candidates = self._trials.candidates
+        scores = (candidates.columns.indices.size * n + candidates.rows.indices.size * m) * self.limits.size**2
+        if f"pursuit ({stage.name})" not in self._starts and 2e-10 * scores <= 2 * _AFFORDABLE * stage.work:
+            none = np.empty(0, dtype=np.intp)
+            self._start(stage, f"pursuit ({stage.name})", none, none)
+
+    def _start(self, stage: _Stage, name: str, columns: Indices, rows: Indices) -> None:
+        fitted = started(self._trials, columns, rows)
+        norm = self.matrix.squared_norm
+        error = math.sqrt(fitted.squared_error / norm) if norm > 0 else 0.0
+        start = Start(name, error, fitted.fit.columns.size, fitted.fit.rows.size)
+        self._starts[name] = start, fitted
+        self._offer(fitted, stage)
+
+    def _first_exchanges(self, stage: _Stage) -> list[Fitted]:
+        """All starts, and the best so far, after a few exchanges each, the best first."""
+        assert self._best is not None
+        work = self._trials.work
+        fits = [self._best, *(fitted for _, fitted in self._starts.values())]
+        distinct = list({frozenset(fitted.identities()): fitted for fitted in fits}.values())
+        share = _STARTING * max(0.0, stage.work - work.spent) / len(distinct)
+        found = []
+        for fitted in distinct:
+            found.append(improved(self._trials, fitted, work.spent + share)[0])
+            self._offer(found[-1], stage)
+        unique = {frozenset(fitted.identities()): fitted for fitted in found}
+        return sorted(unique.values(), key=lambda fitted: fitted.squared_error)
+
+    def _refine(self, stage: _Stage, fits: list[Fitted]) -> None:
+        work = self._trials.work
+        share = _REFINING * max(0.0, stage.work - work.spent) / stage.n_refined
+        for fitted in fits[: stage.n_refined]:
+            until = math.inf if stage.patience == 0 else work.spent + share
+            self._offer(thoroughly_improved(self._trials, fitted, until)[0], stage)
+
+    def _wish(self, stage: _Stage) -> None:
+        """Exchanges from what the weights, and the factors of a short NMF, ask for."""
+        if stage.patience == 0 or self.matrix.out_of_core or not self._trials.work.left():
+            return
+        assert self._best is not None
+        best = alternated(self._trials, self._best, self._entries)
+        self._offer(best, stage)
+        if 80.0 * 1.5e-10 * self._entries * best.size > _AFFORDABLE * stage.work:
+            return
+        W, H = short_nmf(self.matrix, best.left, best.right)
+        self._trials.work.products(80.0 * self._entries * best.size)
+        self._start(stage, f"nmf ({stage.name})", *matched_factors(self.matrix, W, H, self.limits))
+        fitted = alternated(self._trials, self._starts[f"nmf ({stage.name})"][1], self._entries)
+        share = _REFINING * max(0.0, stage.work - self._trials.work.spent) / stage.n_refined
+        self._offer(improved(self._trials, fitted, self._trials.work.spent + share)[0], stage)
+
+    def _perturb(self, stage: _Stage) -> None:
+        """Perturb the best selection and exchange from there, as long as there is work and hope."""
+        trials = self._trials
+        stale = 0
+        while stale < stage.patience and trials.work.left() and not self._exact:
+            assert self._best is not None
+            self._perturbations += 1
+            trial = perturbed(trials, self._best, self._perturbations, self._rng)
+            trial, _ = improved(trials, trial, limit=stage.limit)
+            stale += 1
+            if trial.squared_error < (1.0 - _BETTER) * self._best.squared_error:
+                self._perturbations_kept += 1
+                stale = 0
+                self._best = trials.polished(trial)
+            self._report(stage)
+        if stage.patience and not self._exact:
+            self._certify(stage)
+
+    def _certify(self, stage: _Stage) -> None:
+        """Use what work is left to try every single exchange."""
+        while self._trials.work.left() and not self._exact:
+            assert self._best is not None
+            better, optimal = every_exchange(self._trials, self._best, math.inf)
+            if optimal:
+                self._optimal = self._ended_nearby = True
+                return
+            if better is self._best:
+                return
+            self._offer(improved(self._trials, better)[0], stage)
 
 
-def _named(selection: Selection) -> Selection:
-    return Selection(selection.columns, selection.rows, selection.order, "auto", selection.stop_reason)
+def _n_entries(matrix: Matrix) -> float:
+    """About how many entries are not zero, or are multiplied anyway: from some columns of a sparse matrix."""
+    m, n = matrix.shape
+    if matrix.out_of_core or n == 0:
+        return float(m * n)
+    sample = np.unique(np.linspace(0, n - 1, min(n, 256)).astype(np.intp))
+    block = matrix.submatrix(sample)
+    stored = block.size if isinstance(block, np.ndarray) else block.nnz
+    return float(stored) / sample.size * n if block.shape[1] == sample.size else float(m * n)
