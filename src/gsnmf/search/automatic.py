@@ -57,17 +57,19 @@ class _Stage:
     """Perturbations in a row without success after which the stage ends."""
     limit: int
     """Exchanges in a row that may fail after a perturbation."""
+    nmf_iterations: int
+    """Iterations of the NMF whose factors are a start."""
 
 
 _STAGES = (
-    _Stage("fast", 0.6, 100, 1, 0, 0, 0),
-    _Stage("balanced", 9.0, 500, 3, 50_000, 16, 40),
-    _Stage("best", 100.0, 1500, 6, 200_000, 100, 60),
+    _Stage("fast", 1.0, 100, 1, 0, 0, 0, 8),
+    _Stage("balanced", 11.0, 500, 2, 50_000, 16, 40, 20),
+    _Stage("best", 120.0, 1500, 4, 200_000, 100, 60, 60),
 )
 
 _AFFORDABLE = 0.1
 """Part of the work of a stage that a single start may take."""
-_STARTING = 0.3
+_STARTING = 0.2
 """Part of the work of a stage for the first exchanges of all starts together."""
 _REFINING = 0.3
 """And for going on from the best of them until no exchange helps."""
@@ -206,6 +208,8 @@ class Search:
         self._entries = _n_entries(matrix)
         self._best: Fitted | None = None
         self._starts: dict[str, tuple[Start, Fitted]] = {}
+        self._exchanged: set[str] = set()
+        """Starts that have had their first exchanges."""
         self._perturbations = self._perturbations_kept = 0
         self._optimal = False
         self._ended_nearby = False
@@ -266,10 +270,9 @@ class Search:
         self._make_starts(stage)
         if self._exact or not self._trials.work.left():
             return
-        fits = self._first_exchanges(stage)
         self._optimal = self._ended_nearby = False
-        self._refine(stage, fits)
         self._wish(stage)
+        self._refine(stage, self._first_exchanges(stage))
         self._perturb(stage)
 
     def _offer(self, fitted: Fitted, stage: _Stage) -> bool:
@@ -327,10 +330,12 @@ class Search:
         self._offer(fitted, stage)
 
     def _first_exchanges(self, stage: _Stage) -> list[Fitted]:
-        """All starts, and the best so far, after a few exchanges each, the best first."""
+        """The new starts, and the best so far, after a few exchanges each, the best first."""
         assert self._best is not None
         work = self._trials.work
-        fits = [self._best, *(fitted for _, fitted in self._starts.values())]
+        new = [fitted for name, (_, fitted) in self._starts.items() if name not in self._exchanged]
+        self._exchanged.update(self._starts)
+        fits = [self._best, *new]
         distinct = list({frozenset(fitted.identities()): fitted for fitted in fits}.values())
         share = _STARTING * max(0.0, stage.work - work.spent) / len(distinct)
         found = []
@@ -348,20 +353,17 @@ class Search:
             self._offer(thoroughly_improved(self._trials, fitted, until)[0], stage)
 
     def _wish(self, stage: _Stage) -> None:
-        """Exchanges from what the weights, and the factors of a short NMF, ask for."""
-        if stage.patience == 0 or self.matrix.out_of_core or not self._trials.work.left():
+        """Starts from what the weights of the best, and the factors of a short NMF from it, ask for."""
+        seconds = 4.0 * stage.nmf_iterations * 1.5e-10 * self._entries * self.limits.size
+        if self.matrix.out_of_core or seconds > 2 * _AFFORDABLE * stage.work or not self._trials.work.left():
             return
         assert self._best is not None
-        best = alternated(self._trials, self._best, self._entries)
-        self._offer(best, stage)
-        if 80.0 * 1.5e-10 * self._entries * best.size > _AFFORDABLE * stage.work:
-            return
-        W, H = short_nmf(self.matrix, best.left, best.right)
-        self._trials.work.products(80.0 * self._entries * best.size)
+        self._trials.work.spent += seconds
+        W, H = short_nmf(self.matrix, self._best.left, self._best.right, stage.nmf_iterations)
         self._start(stage, f"nmf ({stage.name})", *matched_factors(self.matrix, W, H, self.limits))
-        fitted = alternated(self._trials, self._starts[f"nmf ({stage.name})"][1], self._entries)
-        share = _REFINING * max(0.0, stage.work - self._trials.work.spent) / stage.n_refined
-        self._offer(improved(self._trials, fitted, self._trials.work.spent + share)[0], stage)
+        found = alternated(self._trials, self._starts[f"nmf ({stage.name})"][1], self._entries)
+        self._starts[f"nmf ({stage.name})"] = self._starts[f"nmf ({stage.name})"][0], found
+        self._offer(found, stage)
 
     def _perturb(self, stage: _Stage) -> None:
         """Perturb the best selection and exchange from there, as long as there is work and hope."""

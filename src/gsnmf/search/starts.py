@@ -19,7 +19,7 @@ from gsnmf.selection.successive_projection import generalized_successive_project
 from gsnmf.selection.xray import xray
 from gsnmf.support.arrays import Axis, Indices
 
-_FIT_ROUNDS = 40
+_FIT_ROUNDS = 15
 _FIT_ITERATIONS = 10
 
 

@@ -38,6 +38,8 @@ _LARGE = 1 << 21
 """Weights above which the threads share one trial, and trials are made one after another."""
 _BLOCK = 1 << 22
 """Slopes that are formed at a time."""
+_MOVED = 12
+"""Multiplications that take as long as to write and read a slope."""
 _SETTLED = 1e-6
 _POLISH_ITERATIONS = 30
 
@@ -231,7 +233,7 @@ class Trials:
             slopes = side.products[part] - coefficients[part] @ right
             scores[part] = exchange_scores(slopes, coefficients[part], right)
         n_candidates, size = coefficients.shape
-        self.work.products(float(n_candidates) * size * sum(self.candidates.matrix.shape))
+        self.work.products(float(n_candidates) * (size * sum(self.candidates.matrix.shape) + _MOVED * right.shape[1]))
         self.work.scores(float(n_candidates) * size * right.shape[1])
         return scores / side.lengths[:, None] ** 2
 
