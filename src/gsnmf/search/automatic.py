@@ -62,7 +62,7 @@ class _Stage:
 
 
 _STAGES = (
-    _Stage("fast", 1.0, 100, 1, 0, 0, 0, 8),
+    _Stage("fast", 1.0, 100, 1, 0, 0, 0, 20),
     _Stage("balanced", 11.0, 500, 2, 50_000, 16, 40, 20),
     _Stage("best", 120.0, 1500, 4, 200_000, 100, 60, 60),
 )
@@ -73,6 +73,8 @@ _STARTING = 0.2
 """Part of the work of a stage for the first exchanges of all starts together."""
 _REFINING = 0.3
 """And for going on from the best of them until no exchange helps."""
+_CLOSE = 1.2
+"""Starts with a squared error of at most so many times the best are fitted well before their first exchanges."""
 _SCANS = 60.0
 """Candidates are so many that all exchanges can be scored so often in a stage."""
 
@@ -271,7 +273,6 @@ class Search:
         if self._exact or not self._trials.work.left():
             return
         self._optimal = self._ended_nearby = False
-        self._wish(stage)
         self._refine(stage, self._first_exchanges(stage))
         self._perturb(stage)
 
@@ -306,20 +307,26 @@ class Search:
         self._trials.work.products(2.0 * self._entries * limit * (0.0 if self.matrix.out_of_core else 0.2))
 
     def _make_starts(self, stage: _Stage) -> None:
-        for method in start_methods(self.matrix, self.limits, self._entries, stage.convex_entries):
-            always = method.name == "gspa" or method.name.startswith("spa")
-            if method.name in self._starts or not (always or method.seconds <= _AFFORDABLE * stage.work):
-                continue
-            self._trials.work.spent += method.seconds
-            self._start(stage, method.name, *method.choose(self.matrix, self.limits))
-            if self._exact or not self._trials.work.left() and stage.name != "fast":
-                return
-        m, n = self.matrix.shape
-        candidates = self._trials.candidates
-        scores = (candidates.columns.indices.size * n + candidates.rows.indices.size * m) * self.limits.size**2
-        if f"pursuit ({stage.name})" not in self._starts and 2e-10 * scores <= 2 * _AFFORDABLE * stage.work:
+        methods = list(start_methods(self.matrix, self.limits, self._entries, stage.convex_entries))
+        for always in (True, False):
+            for method in methods:
+                wanted = method.always == always and method.name not in self._starts
+                affordable = always or method.seconds <= _AFFORDABLE * stage.work and self._trials.work.left()
+                if wanted and affordable and not self._exact:
+                    self._trials.work.spent += method.seconds
+                    self._start(stage, method.name, *method.choose(self.matrix, self.limits))
+            if always:
+                self._wish(stage)
+        if self._pursuit_seconds() <= _AFFORDABLE * stage.work and self._trials.work.left() and not self._exact:
             none = np.empty(0, dtype=np.intp)
             self._start(stage, f"pursuit ({stage.name})", none, none)
+
+    def _pursuit_seconds(self) -> float:
+        """Nominal seconds that a pursuit among the candidates takes, about."""
+        m, n = self.matrix.shape
+        candidates, rank = self._trials.candidates, self.limits.size
+        scores = 1.5e-10 * (candidates.columns.indices.size * n + candidates.rows.indices.size * m) * rank**2
+        return scores + 2e-9 * (m + n) * rank**3
 
     def _start(self, stage: _Stage, name: str, columns: Indices, rows: Indices) -> None:
         fitted = started(self._trials, columns, rows)
@@ -340,6 +347,8 @@ class Search:
         share = _STARTING * max(0.0, stage.work - work.spent) / len(distinct)
         found = []
         for fitted in distinct:
+            if fitted.squared_error <= _CLOSE * self._best.squared_error:
+                fitted = self._trials.polished(fitted)
             found.append(improved(self._trials, fitted, work.spent + share)[0])
             self._offer(found[-1], stage)
         unique = {frozenset(fitted.identities()): fitted for fitted in found}
@@ -355,7 +364,9 @@ class Search:
     def _wish(self, stage: _Stage) -> None:
         """Starts from what the weights of the best, and the factors of a short NMF from it, ask for."""
         seconds = 4.0 * stage.nmf_iterations * 1.5e-10 * self._entries * self.limits.size
-        if self.matrix.out_of_core or seconds > 2 * _AFFORDABLE * stage.work or not self._trials.work.left():
+        if self.matrix.out_of_core or self._exact or not self._trials.work.left():
+            return
+        if seconds > 3 * _AFFORDABLE * stage.work:
             return
         assert self._best is not None
         self._trials.work.spent += seconds

@@ -31,6 +31,8 @@ _ROUNDS = 12
 """Rounds of coordinate descent for a trial."""
 _KEPT_ROUNDS = 20
 """And more for one that is kept."""
+_GROWN_ROUNDS = 6
+"""And for each candidate that completes a selection."""
 _REST = 10
 """Exchanges that are kept before one that failed is tried again with the others."""
 
@@ -135,7 +137,7 @@ def completed(trials: Trials, fitted: Fitted, n_choices: int = 1, rng: np.random
             break
         choice = best[int(rng.integers(len(best)))] if rng is not None else best[0]
         grown = trials.of(candidates.extended(fitted.fit, *choice))
-        fitted = trials.refitted(grown, _ROUNDS)
+        fitted = trials.refitted(grown, _GROWN_ROUNDS)
     return fitted
 
 

@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 
 from gsnmf.convex.selection import convex_selection
+from gsnmf.kernels.nonnegative import nonnegative_quadratic
 from gsnmf.matrices.protocol import Matrix
 from gsnmf.search.candidates import Fit
 from gsnmf.search.constraints import Limits
@@ -20,7 +21,8 @@ from gsnmf.selection.xray import xray
 from gsnmf.support.arrays import Axis, Indices
 
 _FIT_ROUNDS = 15
-_FIT_ITERATIONS = 10
+_CONDITIONED = 1e-8
+"""Smallest eigenvalue of a Gram matrix with which exact weights are computed from it."""
 
 
 @dataclass(frozen=True)
@@ -31,31 +33,35 @@ class StartMethod:
     choose: Callable[[Matrix, Limits], tuple[Indices, Indices]]
     seconds: float
     """Nominal seconds that it takes, about."""
+    always: bool = False
+    """Whether it is a start whatever it takes."""
 
 
 _OneSided = Callable[[Matrix, int, Axis], Indices]
 
 
 def start_methods(matrix: Matrix, limits: Limits, entries: float, convex_entries: int) -> Iterator[StartMethod]:
-    """All methods that can answer the request, or come close to it."""
+    """All methods that can answer the request, or come close to it, those that always run first."""
     m, n = matrix.shape
     rank = limits.size
     products = 4e-10 * entries * rank
     splits = dict.fromkeys((limits.least_columns, limits.most_columns))
-    for name, choose, seconds, in_memory in (
-        ("spa", _spa, 2 * products, False),
-        ("snpa", _snpa, 2 * products + 3e-10 * (m + n) * rank**3, True),
-        ("xray", _xray, 4 * products + 3e-10 * (m + n) * rank**3, True),
-        ("xray-greedy", _greedy_xray, 4e-10 * (m + n) * max(m, n) * rank, True),
-    ):
-        if matrix.out_of_core and in_memory:
-            continue
-        for n_columns in splits:
-            title = _title(name, n_columns, limits)
-            yield StartMethod(title, partial(_on_both_sides, choose=choose, n_columns=n_columns), seconds)
-    yield StartMethod("gspa", _gspa, 4 * products)
-    if m * n <= convex_entries and not matrix.out_of_core:
+    for n_columns in splits:
+        choose = partial(_on_both_sides, choose=_spa, n_columns=n_columns)
+        yield StartMethod(_title("spa", n_columns, limits), choose, 2 * products, always=True)
+    yield StartMethod("gspa", _gspa, 4 * products, always=True)
+    if matrix.out_of_core:
+        return
+    if m * n <= convex_entries:
         yield StartMethod("convex", _convex, 0.0)
+    for name, method, seconds in (
+        ("snpa", _snpa, 2 * products + 3e-10 * (m + n) * rank**3),
+        ("xray", _xray, 4 * products + 3e-10 * (m + n) * rank**3),
+        ("xray-greedy", _greedy_xray, 4e-10 * (m + n) * max(m, n) * rank),
+    ):
+        for n_columns in splits:
+            choose = partial(_on_both_sides, choose=method, n_columns=n_columns)
+            yield StartMethod(_title(name, n_columns, limits), choose, seconds)
 
 
 def started(trials: Trials, columns: Indices, rows: Indices) -> Fitted:
@@ -64,10 +70,20 @@ def started(trials: Trials, columns: Indices, rows: Indices) -> Fitted:
     trials.candidates.include(columns, rows)
     m, n = trials.candidates.matrix.shape
     nothing = Fit(columns, rows, np.zeros((n, columns.size)), np.zeros((m, rows.size)), np.inf)
-    fitted = trials.refitted(trials.of(nothing), _FIT_ROUNDS)
-    if columns.size and rows.size:
-        fitted = trials.polished(fitted, max_iterations=_FIT_ITERATIONS)
-    return _with_least(trials, completed(trials, fitted))
+    fitted = trials.of(nothing)
+    _exact_on_one_side(trials, fitted)
+    return _with_least(trials, completed(trials, trials.refitted(fitted, _FIT_ROUNDS)))
+
+
+def _exact_on_one_side(trials: Trials, fitted: Fitted) -> None:
+    """Exact weights of the columns without the rows, or of the rows if there are no columns, in place."""
+    problem = fitted.problem
+    X, gram, linear = fitted.fit.P, problem.gram_C, problem.linear_P
+    if X.shape[1] == 0:
+        X, gram, linear = fitted.fit.Q, problem.gram_R, problem.linear_Q
+    if X.shape[1] and np.linalg.eigvalsh(gram)[0] > _CONDITIONED:
+        nonnegative_quadratic(X, gram, -linear)
+        trials.work.sweeps(0.5 * X.size * X.shape[1] ** 2)
 
 
 def _obedient(trials: Trials, columns: Indices, rows: Indices) -> tuple[Indices, Indices]:
