@@ -22,7 +22,7 @@ from gsnmf.results.records import Selection, StopReason
 from gsnmf.search.alternating import alternated, matched_factors, short_nmf
 from gsnmf.search.candidates import Candidates, Fit, candidate_pool
 from gsnmf.search.constraints import Constraints, Limits
-from gsnmf.search.exchange import every_exchange, improved, thoroughly_improved
+from gsnmf.search.exchange import PROGRESS, every_exchange, improved, thoroughly_improved
 from gsnmf.search.perturbation import perturbed
 from gsnmf.search.record import EndReason, SearchRecord, Start
 from gsnmf.search.starts import start_methods, started
@@ -63,15 +63,15 @@ class _Stage:
 
 _STAGES = (
     _Stage("fast", 1.0, 100, 1, 0, 0, 0, 20),
-    _Stage("balanced", 11.0, 500, 2, 50_000, 16, 40, 20),
+    _Stage("balanced", 11.0, 500, 3, 50_000, 16, 40, 20),
     _Stage("best", 120.0, 1500, 4, 200_000, 100, 60, 60),
 )
 
 _AFFORDABLE = 0.1
 """Part of the work of a stage that a single start may take."""
-_STARTING = 0.2
+_STARTING = 0.35
 """Part of the work of a stage for the first exchanges of all starts together."""
-_REFINING = 0.3
+_REFINING = 0.4
 """And for going on from the best of them until no exchange helps."""
 _CLOSE = 1.2
 """Starts with a squared error of at most so many times the best are fitted well before their first exchanges."""
@@ -355,11 +355,14 @@ class Search:
         return sorted(unique.values(), key=lambda fitted: fitted.squared_error)
 
     def _refine(self, stage: _Stage, fits: list[Fitted]) -> None:
+        """Go on from the best of these until no exchange helps."""
         work = self._trials.work
+        if stage.patience == 0:
+            self._offer(thoroughly_improved(self._trials, fits[0])[0], stage)
+            return
         share = _REFINING * max(0.0, stage.work - work.spent) / stage.n_refined
         for fitted in fits[: stage.n_refined]:
-            until = math.inf if stage.patience == 0 else work.spent + share
-            self._offer(thoroughly_improved(self._trials, fitted, until)[0], stage)
+            self._offer(improved(self._trials, fitted, work.spent + share)[0], stage)
 
     def _wish(self, stage: _Stage) -> None:
         """Starts from what the weights of the best, and the factors of a short NMF from it, ask for."""
@@ -380,8 +383,12 @@ class Search:
         """Perturb the best selection and exchange from there, as long as there is work and hope."""
         trials = self._trials
         stale = 0
-        while stale < stage.patience and trials.work.left() and not self._exact:
+        while stage.patience and trials.work.left() and not self._exact:
             assert self._best is not None
+            if stale == stage.patience:
+                if self._certified(stage):
+                    return
+                stale = 0
             self._perturbations += 1
             trial = perturbed(trials, self._best, self._perturbations, self._rng)
             trial, _ = improved(trials, trial, limit=stage.limit)
@@ -391,20 +398,19 @@ class Search:
                 stale = 0
                 self._best = trials.polished(trial)
             self._report(stage)
-        if stage.patience and not self._exact:
-            self._certify(stage)
 
-    def _certify(self, stage: _Stage) -> None:
-        """Use what work is left to try every single exchange."""
-        while self._trials.work.left() and not self._exact:
-            assert self._best is not None
-            better, optimal = every_exchange(self._trials, self._best, math.inf)
-            if optimal:
-                self._optimal = self._ended_nearby = True
-                return
-            if better is self._best:
-                return
-            self._offer(improved(self._trials, better)[0], stage)
+    def _certified(self, stage: _Stage) -> bool:
+        """Whether, after all ways of exchange have been tried, the best selection is what it was."""
+        assert self._best is not None
+        before = self._best
+        better, _ = thoroughly_improved(self._trials, before)
+        self._offer(better, stage)
+        if better.squared_error < (1.0 - PROGRESS) * before.squared_error:
+            return False
+        better, self._optimal = every_exchange(self._trials, self._best, math.inf)
+        self._offer(better, stage)
+        self._ended_nearby = self._optimal
+        return self._optimal
 
 
 def _n_entries(matrix: Matrix) -> float:
