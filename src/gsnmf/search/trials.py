@@ -42,6 +42,8 @@ _MOVED = 12
 """Multiplications that take as long as to write and read a slope."""
 _SETTLED = 1e-6
 _POLISH_ITERATIONS = 30
+_QUICKEST, _SLOWEST = 0.7, 0.84
+"""Part of the decrease of one round that the next is expected to have, at least and at most."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +137,14 @@ class Trials:
         P, Q = fitted.fit.P.copy(), fitted.fit.Q.copy()
         threads = share and P.size + Q.size >= _LARGE
         error, operations = descend_jointly(
-            fitted.problem, P, Q, goal=goal, max_rounds=rounds, tolerance=tolerance, threads=threads
+            fitted.problem,
+            P,
+            Q,
+            squared_error=fitted.squared_error,
+            goal=goal,
+            max_rounds=rounds,
+            tolerance=tolerance,
+            threads=threads,
         )
         self.work.sweeps(operations)
         return Fitted(replace(fitted.fit, P=P, Q=Q, squared_error=error), fitted.problem)
@@ -213,7 +222,7 @@ class Trials:
         n_columns = fitted.fit.columns.size
         if (exchange.position < n_columns) != (exchange.axis == "c"):
             smaller = self.candidates.without(fitted.fit, exchange.position)
-            return self.of(_grown(smaller, exchange.axis, index, exchange.weights))
+            return self.of(_grown(smaller, exchange, index, fitted.squared_error - exchange.gain))
         at = exchange.position if exchange.axis == "c" else exchange.position - n_columns
         return _replaced(fitted, side, exchange, at, index)
 
@@ -243,6 +252,7 @@ def descend_jointly(
     P: Doubles,
     Q: Doubles,
     *,
+    squared_error: float,
     goal: float,
     max_rounds: int,
     tolerance: float,
@@ -254,6 +264,8 @@ def descend_jointly(
     ----------
     problem : JointProblem
     P, Q : arrays, shape (n, r1) and (m, r2), in C order
+    squared_error : float
+        Of the weights as they are, or infinity.
     goal : float
         It ends where the squared error, by the way it has fallen, will not come below this.
     max_rounds : int
@@ -271,7 +283,7 @@ def descend_jointly(
     if P.shape[1] + Q.shape[1] == 0:
         return problem.squared_norm, 0.0
     both = P.shape[1] > 0 and Q.shape[1] > 0
-    error, decrease, operations = math.inf, math.inf, 0.0
+    error, decrease, operations = squared_error, math.inf, 0.0
     for _ in range(max_rounds):
         of_P = of_Q = 0.0
         if P.shape[1]:
@@ -289,8 +301,8 @@ def descend_jointly(
         before, decrease = decrease, previous - error
         if decrease <= tolerance * error:
             break
-        if before < math.inf:  # the error falls about geometrically: what is left to gain, generously
-            ratio = min(0.9, max(0.75, decrease / before))
+        if decrease < math.inf:  # the error falls about geometrically: what is left to gain, generously
+            ratio = min(_SLOWEST, max(_QUICKEST, decrease / before))
             if error - decrease * ratio / (1.0 - ratio) > goal:
                 break
     return error, operations
@@ -305,10 +317,11 @@ def _coupling(
     return own, coupled(others, theirs, threads=threads)
 
 
-def _grown(fit: Fit, axis: str, index: int, weights: Doubles) -> Fit:
-    if axis == "c":
-        return Fit(np.append(fit.columns, index), fit.rows, np.column_stack([fit.P, weights]), fit.Q.copy(), math.inf)
-    return Fit(fit.columns, np.append(fit.rows, index), fit.P.copy(), np.column_stack([fit.Q, weights]), math.inf)
+def _grown(fit: Fit, exchange: Exchange, index: int, error: float) -> Fit:
+    weights = exchange.weights
+    if exchange.axis == "c":
+        return Fit(np.append(fit.columns, index), fit.rows, np.column_stack([fit.P, weights]), fit.Q.copy(), error)
+    return Fit(fit.columns, np.append(fit.rows, index), fit.P.copy(), np.column_stack([fit.Q, weights]), error)
 
 
 def _replaced(fitted: Fitted, side: CandidateSide, exchange: Exchange, at: int, index: int) -> Fitted:
@@ -328,10 +341,10 @@ def _replaced(fitted: Fitted, side: CandidateSide, exchange: Exchange, at: int, 
     gram[at] = gram[:, at] = products[indices] / (lengths * length)
     if column:
         return Fitted(
-            Fit(indices, fit.rows, weights, fit.Q, math.inf),
+            Fit(indices, fit.rows, weights, fit.Q, fitted.squared_error - exchange.gain),
             replace(problem, C=vectors, linear_P=linear, column_lengths=lengths, gram_C=gram),
         )
     return Fitted(
-        Fit(fit.columns, indices, fit.P, weights, math.inf),
+        Fit(fit.columns, indices, fit.P, weights, fitted.squared_error - exchange.gain),
         replace(problem, R=vectors, linear_Q=linear, row_lengths=lengths, gram_R=gram),
     )
