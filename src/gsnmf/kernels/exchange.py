@@ -138,7 +138,7 @@ def _descend_some(
             out[0] += x[i] * linear[j, i]
             out[1] += x[i] * start[i]
             out[2] += x[i] * slopes[i]
-        out[3] += steps * (r + 6) + 2 * r + 20  # what a row and a step cost apart from multiplications, too
+        out[3] += steps * (r + 8) + 2 * r + 50  # what a row and a step cost apart from multiplications, too
 
 
 def _cross_some(A: Doubles, B: Doubles, first: int, last: int, out: Doubles) -> None:

@@ -107,9 +107,7 @@ def _pool(matrix: Matrix, columns: Indices, rows: Indices, limits: Limits, n_can
     return pool
 
 
-def _substitutes(
-    trials: Trials, fitted: Fitted, gains: np.ndarray, position: int, count: int
-) -> list[Alternative]:
+def _substitutes(trials: Trials, fitted: Fitted, gains: np.ndarray, position: int, count: int) -> list[Alternative]:
     axis, chosen = fitted.identity(position)
     order = np.argsort(-gains[:, position], kind="stable")[: _TRIED * count]
     places = [int(place) for place in order if np.isfinite(gains[place, position])]

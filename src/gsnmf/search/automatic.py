@@ -311,7 +311,7 @@ class Search:
         for always in (True, False):
             for method in methods:
                 wanted = method.always == always and method.name not in self._starts
-                affordable = always or method.seconds <= _AFFORDABLE * stage.work and self._trials.work.left()
+                affordable = always or (method.seconds <= _AFFORDABLE * stage.work and self._trials.work.left())
                 if wanted and affordable and not self._exact:
                     self._trials.work.spent += method.seconds
                     self._start(stage, method.name, *method.choose(self.matrix, self.limits))
@@ -400,17 +400,26 @@ class Search:
             self._report(stage)
 
     def _certified(self, stage: _Stage) -> bool:
-        """Whether, after all ways of exchange have been tried, the best selection is what it was."""
+        """Whether the best selection is what it was after each index was given up, and all exchanges tried if few."""
         assert self._best is not None
         before = self._best
         better, _ = thoroughly_improved(self._trials, before)
         self._offer(better, stage)
         if better.squared_error < (1.0 - PROGRESS) * before.squared_error:
             return False
+        if self._seconds_of_every_exchange() > _AFFORDABLE * stage.work:
+            self._ended_nearby = self._trials.work.left()
+            return True
         better, self._optimal = every_exchange(self._trials, self._best, math.inf)
         self._offer(better, stage)
         self._ended_nearby = self._optimal
         return self._optimal
+
+    def _seconds_of_every_exchange(self) -> float:
+        """Nominal seconds that it would take to try every exchange, about: by what a trial has taken so far."""
+        candidates = self._trials.candidates
+        n_exchanges = (candidates.columns.indices.size + candidates.rows.indices.size) * self.limits.size
+        return n_exchanges * self._trials.work.spent / max(1, self._trials.tried)
 
 
 def _n_entries(matrix: Matrix) -> float:

@@ -12,6 +12,7 @@ computed once; trying a selection, or scoring all candidates against it, then ne
 from __future__ import annotations
 
 from dataclasses import dataclass
+
 import numpy as np
 
 from gsnmf.kernels.nonnegative import positive_squares

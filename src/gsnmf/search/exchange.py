@@ -154,7 +154,7 @@ def count_scores(trials: Trials, fitted: Fitted) -> None:
     """Count the work of scoring all candidates."""
     m, n = trials.candidates.matrix.shape
     of_columns, of_rows = trials.candidates.columns.indices.size, trials.candidates.rows.indices.size
-    trials.work.products(2.0 * (of_columns * n + of_rows * m) * (fitted.size + 12))
+    trials.work.products(2.0 * (of_columns * n + of_rows * m) * (fitted.size + 20))
     trials.work.calls()
 
 

@@ -123,9 +123,7 @@ def _with_least(trials: Trials, fitted: Fitted) -> Fitted:
     return trials.of(fit)
 
 
-def _on_both_sides(
-    matrix: Matrix, limits: Limits, *, choose: _OneSided, n_columns: int
-) -> tuple[Indices, Indices]:
+def _on_both_sides(matrix: Matrix, limits: Limits, *, choose: _OneSided, n_columns: int) -> tuple[Indices, Indices]:
     """A method for one side, on columns and on rows independently."""
     n_rows = limits.size - n_columns
     none = np.empty(0, dtype=np.intp)

@@ -38,8 +38,8 @@ _LARGE = 1 << 21
 """Weights above which the threads share one trial, and trials are made one after another."""
 _BLOCK = 1 << 22
 """Slopes that are formed at a time."""
-_MOVED = 12
-"""Multiplications that take as long as to write and read a slope."""
+_MOVED = 40
+"""Multiplications that take as long as to write and read a number of a large array."""
 _SETTLED = 1e-6
 _POLISH_ITERATIONS = 30
 _QUICKEST, _SLOWEST = 0.7, 0.84
@@ -167,6 +167,7 @@ class Trials:
 
         self.tried += len(starts)
         self.work.calls(len(starts))
+        self.work.products(sum(_MOVED * (start.fit.P.size + start.fit.Q.size) for start in starts))
         return list(self._pool.map(run, starts) if self._pool and len(starts) > 1 else map(run, starts))
 
     def batch_size(self, fitted: Fitted) -> int:
