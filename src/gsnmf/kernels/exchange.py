@@ -156,7 +156,8 @@ def _cross_in_chunks(A: Doubles, B: Doubles) -> Doubles:
     parts = np.zeros((_CHUNKS, A.shape[1], B.shape[1]))
     for chunk in numba.prange(_CHUNKS):
         _cross_part(A, B, chunk * n // _CHUNKS, (chunk + 1) * n // _CHUNKS, parts[chunk])
-    return parts.sum(axis=0)
+    total: Doubles = parts.sum(axis=0)
+    return total
 
 
 def _descend_in_chunks(X: Doubles, linear: Doubles, left: Doubles, right: Doubles, gram: Doubles) -> Doubles:
@@ -165,7 +166,8 @@ def _descend_in_chunks(X: Doubles, linear: Doubles, left: Doubles, right: Double
     for chunk in numba.prange(_CHUNKS):
         first, last = chunk * n // _CHUNKS, (chunk + 1) * n // _CHUNKS
         _descend_part(X, linear, left, right, gram, first, last, parts[chunk])
-    return parts.sum(axis=0)
+    total: Doubles = parts.sum(axis=0)
+    return total
 
 
 _compile: dict[str, Any] = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz", "arcp"}}

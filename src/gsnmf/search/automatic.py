@@ -28,7 +28,7 @@ from gsnmf.search.record import EndReason, SearchRecord, Start
 from gsnmf.search.starts import start_methods, started
 from gsnmf.search.trials import Fitted, Trials
 from gsnmf.search.work import Work
-from gsnmf.support.arrays import Indices
+from gsnmf.support.arrays import Axis, Indices
 
 Effort = Literal["fast", "balanced", "best"]
 Progress = Callable[[str, float, float, float], None]
@@ -145,6 +145,8 @@ def automatic_search(
 
     Raises
     ------
+    ValueError
+        If no selection can obey the constraints, or if an included column or row is zero.
     KeyboardInterrupt
         As it came, with the best so far, or None, as its attribute ``best_so_far``.
 
@@ -200,6 +202,7 @@ class Search:
         names = [stage.name for stage in _STAGES]
         self.effort = check_effort(effort)
         self.limits: Limits = (constraints or Constraints()).resolve(matrix.shape, rank)
+        _check_included(matrix, self.limits)
         self._stages = _STAGES[: names.index(self.effort) + 1]
         self.matrix = matrix
         none = np.empty(0, dtype=np.intp)
@@ -420,6 +423,18 @@ class Search:
         candidates = self._trials.candidates
         n_exchanges = (candidates.columns.indices.size + candidates.rows.indices.size) * self.limits.size
         return n_exchanges * self._trials.work.spent / max(1, self._trials.tried)
+
+
+def _check_included(matrix: Matrix, limits: Limits) -> None:
+    """A zero column or row can be included by nobody: it has no direction, and explains nothing."""
+    sides: tuple[tuple[Axis, Matrix], ...] = (("columns", matrix), ("rows", matrix.T))
+    for axis, side in sides:
+        included = limits.included(axis)
+        zero = included[side.squared_column_norms[included] == 0]
+        if zero.size:
+            raise ValueError(
+                f"include_{axis} must not be zero in the matrix; got {zero.tolist()}, which explain nothing: leave them out."
+            )
 
 
 def _n_entries(matrix: Matrix) -> float:

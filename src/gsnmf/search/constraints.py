@@ -187,10 +187,10 @@ def _pair(given: Any, name: str) -> tuple[int, int]:
         first, second = given
     except (TypeError, ValueError):
         first = second = None
-    whole = all(isinstance(v, numbers.Integral) and not isinstance(v, bool) and v >= 0 for v in (first, second))
-    if not whole:
-        raise ValueError(f"{name} must be a pair (n_columns, n_rows) of integers of at least 0; got {given!r}.")
-    return int(first), int(second)  # type: ignore[arg-type]
+    for number in (first, second):
+        if not isinstance(number, numbers.Integral) or isinstance(number, bool) or int(number) < 0:
+            raise ValueError(f"{name} must be a pair (n_columns, n_rows) of integers of at least 0; got {given!r}.")
+    return int(first), int(second)
 
 
 def _check_disjoint(included: Indices, excluded: Indices, axis: str) -> None:

@@ -116,7 +116,11 @@ def every_exchange(trials: Trials, fitted: Fitted, until: float) -> tuple[Fitted
         if not trials.work.left(until):
             return fitted, False
         places = [divmod(entry, gains.shape[1]) for entry in batch]
-        better = _best_of(trials, fitted, [trials.exchange(fitted, *at, float(gains[at])) for at in places])
+        better = _best_of(
+            trials,
+            fitted,
+            [trials.exchange(fitted, place, position, float(gains[place, position])) for place, position in places],
+        )
         if better is not None:
             trials.kept += 1
             return better, False

@@ -93,7 +93,6 @@ def _obedient(trials: Trials, columns: Indices, rows: Indices) -> tuple[Indices,
     for axis, indices, side in sides:
         there = (side.squared_column_norms[indices] > 0) & ~limits.excluded(axis)[indices]
         included = limits.included(axis)
-        included = included[side.squared_column_norms[included] > 0]
         kept[axis] = np.concatenate([included, indices[there & ~np.isin(indices, included)]])[: limits.most(axis)]
     room = limits.size - max(limits.least_rows, min(kept["rows"].size, limits.most_rows))
     n_columns = min(kept["columns"].size, max(room, limits.least_columns, limits.included_columns.size))

@@ -28,7 +28,7 @@ from gsnmf.kernels.threads import single_threaded_blas, threads_allowed
 from gsnmf.search.candidates import Candidates, CandidateSide, Fit
 from gsnmf.search.constraints import Limits
 from gsnmf.search.work import Work
-from gsnmf.support.arrays import Doubles
+from gsnmf.support.arrays import Doubles, Flags
 from gsnmf.weights.joint import JointProblem, solve_joint
 
 BATCH = 4
@@ -196,7 +196,7 @@ class Trials:
         gains[n_columns + self.candidates.rows.positions(fitted.fit.rows)] = -np.inf
         return gains
 
-    def fixed(self, fitted: Fitted) -> Doubles:
+    def fixed(self, fitted: Fitted) -> Flags:
         """Which factors are included in any case."""
         columns = np.isin(fitted.fit.columns, self.limits.included_columns)
         return np.concatenate([columns, np.isin(fitted.fit.rows, self.limits.included_rows)])
