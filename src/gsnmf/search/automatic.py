@@ -433,7 +433,7 @@ def _check_included(matrix: Matrix, limits: Limits) -> None:
         zero = included[side.squared_column_norms[included] == 0]
         if zero.size:
             raise ValueError(
-                f"include_{axis} must not be zero in the matrix; got {zero.tolist()}, which explain nothing: leave them out."
+                f"include_{axis} must not be zero in the matrix; got {zero.tolist()}, which explain nothing."
             )
 
 
