@@ -20,8 +20,9 @@ from gsnmf.matrices import InMemoryMatrix, Matrix
 from gsnmf.matrices.checks import check_rank, check_rank_pair
 from gsnmf.results import Choice, Selection
 from gsnmf.results.checkpoint import Checkpoint
-from gsnmf.search.automatic import Effort, automatic_choice
+from gsnmf.search.automatic import Effort, automatic_search
 from gsnmf.search.pursuit import pursuit_choice
+from gsnmf.search.starting_weights import starting_weights
 from gsnmf.selection.successive_nonnegative import successive_nonnegative_projection
 from gsnmf.selection.successive_projection import (
     generalized_successive_projection,
@@ -181,7 +182,8 @@ def _both_sides(matrix: Matrix, task: Task) -> Choice:
 
 
 def _automatic(matrix: Matrix, task: Task) -> Choice:
-    return automatic_choice(matrix, task.rank, task.effort)
+    found = automatic_search(matrix, task.rank, task.effort)
+    return Choice(found.selection, starting_weights(matrix, found.fit))
 
 
 def _pursuit(matrix: Matrix, task: Task) -> Choice:

@@ -186,6 +186,11 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_single_threaded_blas.forget)
 
 
+def n_threads_allowed() -> int:
+    """How many threads a caller may start for work of its own."""
+    return 1 if _IN_ONE_THREAD.get() else int(numba.get_num_threads())
+
+
 def single_threaded_blas() -> AbstractContextManager[None]:
     """Keep BLAS to one thread for a while: its waiting threads would take the cores from the compiled kernels.
 

@@ -1,144 +1,436 @@
-"""What a careful expert would do at this size: several starts, exchanges, and the best by the true error.
+"""Automatic search: several starts, exchanges from all of them, perturbations, and the best by the true error.
 
-Starts are the successive projections on columns, on rows and on both, pursuit, on small matrices the convex model,
-which is the one that recovers where the others fail, and with the largest effort the conical hulls of columns and of
-rows. The best are improved by exchanges until none helps or the budget is spent: a number of exchanges that follows
-from the effort and the size, for about so many seconds on a laptop, so that the result is the same on every machine.
+An effort is a row of stages: ``"balanced"`` does what ``"fast"`` does and then goes on with more starts and candidates,
+``"best"`` does what ``"balanced"`` does and goes on. More effort is therefore never worse. In every stage each start
+gets a few exchanges before the best are favoured, because the start with the smallest error is often not the one
+closest to the best selection. When no exchange helps, the search perturbs the best selection and goes on, until the
+work of the stage is done (`gsnmf.search.work`), so that the answer is the same on every machine.
 """
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal, cast
 
-from gsnmf.convex.selection import convex_selection
-from gsnmf.kernels.threads import single_threaded_blas
-from gsnmf.matrices import InMemoryMatrix, Matrix
-from gsnmf.results import Choice, Selection
+import numpy as np
+
+from gsnmf.matrices.protocol import Matrix
+from gsnmf.results import Selection
+from gsnmf.search.alternating import alternated, matched_factors, short_nmf
 from gsnmf.search.candidates import Candidates, Fit, candidate_pool
-from gsnmf.search.exchange import refine
-from gsnmf.search.pursuit import pursuit_path
-from gsnmf.search.starting_weights import starting_weights
-from gsnmf.selection.successive_projection import (
-    generalized_successive_projection,
-    successive_projection,
-    successive_projection_both,
-)
-from gsnmf.selection.xray import xray
+from gsnmf.search.exchange import PROGRESS, every_exchange, improved, thoroughly_improved
+from gsnmf.search.perturbation import perturbed
+from gsnmf.search.record import EndReason, SearchRecord, Start
+from gsnmf.search.starts import start_methods, started
+from gsnmf.search.trials import Fitted, Trials
+from gsnmf.search.work import Work
+from gsnmf.selection.constraints import Constraints, Limits
+from gsnmf.support.arrays import Axis, Indices
 
 Effort = Literal["fast", "balanced", "best"]
+Progress = Callable[[str, float, float, float], None]
+"""Called with the stage, work done, work in all, and the best quality so far."""
 
 _EXACT = 1e-12
-"""A squared error below this part of the matrix leaves nothing to improve."""
-
-_SHORTEST_EXCHANGE = 0.008
-"""Seconds that an exchange takes on a small matrix, where calls cost more than arithmetic."""
-
-_SCORES_A_SECOND = 7e7
-"""Matrix of a candidate and a column or row that a pursuit scores in a second, its fits included."""
+"""Relative squared error below which the fit counts as exact."""
+_BETTER = 1e-7
+"""A perturbation must lead to a squared error lower by this part to count."""
 
 
 @dataclass(frozen=True)
-class _Budget:
-    """What an effort stands for."""
+class _Stage:
+    """What a stage may spend."""
 
-    seconds: float
-    """For exchanges, on an ordinary machine."""
+    name: Effort
+    work: float
+    """Nominal seconds, those of the stages before it included."""
     candidates: int
-    """Candidates a side."""
+    """Candidates per side."""
     n_refined: int
-    """Starts that are improved by exchanges."""
+    """Starts from which exchanges go on until none helps."""
     convex_entries: int
     """Largest number of entries of a matrix for which the convex model is solved."""
-    hulls: bool
-    """Whether conical hulls are starts too."""
+    patience: int
+    """Perturbations in a row without success after which the stage ends."""
+    limit: int
+    """Exchanges in a row that may fail after a perturbation."""
+    nmf_iterations: int
+    """Iterations of the NMF whose factors are a start."""
 
 
-_BUDGETS: dict[str, _Budget] = {
-    "fast": _Budget(seconds=0.3, candidates=100, n_refined=1, convex_entries=0, hulls=False),
-    "balanced": _Budget(seconds=6.0, candidates=500, n_refined=2, convex_entries=50_000, hulls=False),
-    "best": _Budget(seconds=100.0, candidates=1500, n_refined=7, convex_entries=200_000, hulls=True),
-}
-
-
-_Method = Callable[[Any, int], Selection]
-
-_PROJECTIONS: tuple[_Method, ...] = (
-    partial(successive_projection, axis="rows"),
-    partial(successive_projection, axis="columns"),
-    generalized_successive_projection,
+_STAGES = (
+    _Stage("fast", 1.0, 100, 1, 0, 0, 0, 20),
+    _Stage("balanced", 11.0, 500, 3, 50_000, 16, 40, 20),
+    _Stage("best", 120.0, 1500, 4, 200_000, 100, 60, 60),
 )
-_CONVEX: _Method = partial(convex_selection, warn=False)
-"""A start like any other, certified or not."""
-_HULLS: tuple[_Method, ...] = (
-    partial(xray, rule="dist", axis="rows"),
-    partial(xray, rule="greedy", axis="rows"),
-    partial(xray, rule="greedy", axis="columns"),
-)
+
+_AFFORDABLE = 0.1
+"""Part of the work of a stage that a single start may take."""
+_STARTING = 0.35
+"""Part of the work of a stage for the first exchanges of all starts together."""
+_REFINING = 0.4
+"""And for going on from the best of them until no exchange helps."""
+_CLOSE = 1.2
+"""Starts with a squared error of at most so many times the best are fitted well before their first exchanges."""
+_SCANS = 60.0
+"""Candidates are so many that all exchanges can be scored so often in a stage."""
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """What a search found.
+
+    Attributes
+    ----------
+    selection : Selection
+    fit : Fit
+        The selection with its weights, from which a final solve can start: `gsnmf.search.candidates.Fit`.
+    record : SearchRecord
+        What the search did and why it ended.
+    """
+
+    selection: Selection
+    fit: Fit
+    record: SearchRecord
 
 
 def check_effort(effort: Any) -> Effort:
     """Return ``effort``, or say what is allowed."""
-    if effort not in _BUDGETS:
-        raise ValueError(f"effort must be one of {', '.join(map(repr, _BUDGETS))}; got {effort!r}.")
+    names = [stage.name for stage in _STAGES]
+    if effort not in names:
+        raise ValueError(f"effort must be one of {', '.join(map(repr, names))}; got {effort!r}.")
     return cast("Effort", effort)
 
 
-def automatic_choice(matrix: Matrix, rank: int | tuple[int, int], effort: Effort = "balanced") -> Choice:
-    """The best selection that the effort affords; a pair (n_columns, n_rows) fixes how many of each."""
-    budget = _BUDGETS[check_effort(effort)]
-    small = matrix.shape[0] * matrix.shape[1] <= budget.convex_entries
-    if not isinstance(rank, int):
-        if small and isinstance(matrix, InMemoryMatrix):
-            return Choice(convex_selection(matrix, rank, method="auto", warn=False))
-        return Choice(successive_projection_both(matrix, *rank).named("auto"))
-    n_exchanges = budget.seconds / _exchange_seconds(matrix.shape, budget.candidates, rank)
-    pursued = effort != "fast"
-    candidates = candidate_pool(matrix, _n_candidates(matrix.shape, budget, rank) if n_exchanges >= 1 or pursued else 0)
-    methods: list[_Method] = [*_PROJECTIONS]
-    if isinstance(matrix, InMemoryMatrix):  # the others would read the data for every score
-        methods += [*([_CONVEX] if small else []), *(_HULLS if budget.hulls else [])]
-    fits = _starts(candidates, rank, methods, with_pursuit=pursued)
-    best = fits[0]
-    for fit in fits[: budget.n_refined]:
-        if best.squared_error > _EXACT * matrix.squared_norm:
-            refined = refine(candidates, fit, max_exchanges=n_exchanges / budget.n_refined)
-            best = min(best, refined, key=lambda f: f.squared_error)
-    selection = Selection.of_indices(best.columns, best.rows, "auto", rank)
-    return Choice(selection, starting_weights(matrix, best))
+def check_time_limit(time_limit: Any) -> float:
+    """Return ``time_limit`` in seconds, infinity if it is None, or say what is allowed."""
+    if time_limit is None:
+        return math.inf
+    number = not isinstance(time_limit, bool) and isinstance(time_limit, (int, float, np.number))
+    if not number or not time_limit > 0:
+        raise ValueError(f"time_limit must be a number of seconds above 0, or None; got {time_limit!r}.")
+    return float(time_limit)
 
 
-def _n_candidates(shape: tuple[int, int], budget: _Budget, rank: int) -> int:
-    """Candidates a side; fewer than usual where a pursuit among them would take longer than all exchanges."""
-    affordable = budget.seconds * _SCORES_A_SECOND / (rank * sum(shape))
-    return max(rank, min(budget.candidates, int(affordable)))
+def automatic_search(
+    matrix: Matrix,
+    rank: int | tuple[int, int],
+    effort: Effort = "balanced",
+    *,
+    constraints: Constraints | None = None,
+    time_limit: float | None = None,
+    progress: Progress | None = None,
+) -> SearchResult:
+    """Search for the columns and rows with the smallest error that the effort affords.
+
+    Parameters
+    ----------
+    matrix : Matrix
+    rank : int or pair
+        How many columns and rows in all, or how many of each.
+    effort : {"fast", "balanced", "best"}
+        About a second, ten seconds or two minutes on two cores; less where nothing better is found nearby.
+    constraints : Constraints, optional
+    time_limit : float, optional
+        Seconds after which the best so far is returned. The answer then depends on the machine.
+    progress : callable, optional
+        Called with the stage, the work done, the work in all and the best quality so far.
+
+    Returns
+    -------
+    SearchResult
+
+    Raises
+    ------
+    ValueError
+        If no selection can obey the constraints, or if an included column or row is zero.
+    KeyboardInterrupt
+        As it came, with the best so far, or None, as its attribute ``best_so_far``.
+
+    Notes
+    -----
+    The answer obeys the constraints, is never worse than that of any start in the record, and never worse than the
+    answer with less effort.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gsnmf.matrices import wrap
+    >>> M = wrap(np.array([[1.0, 0, 2], [0, 1, 2], [0, 0, 1]]))
+    >>> found = automatic_search(M, 3, "fast")
+    >>> found.record.end
+    'error is zero'
+    """
+    search = Search(matrix, rank, effort, constraints=constraints, time_limit=time_limit, progress=progress)
+    try:
+        return search.run()
+    except KeyboardInterrupt as interrupt:
+        cast("Any", interrupt).best_so_far = search.result() if search.started else None
+        raise
 
 
-def _exchange_seconds(shape: tuple[int, int], n_candidates: int, rank: int) -> float:
-    """About how long one exchange takes: the fits of its trials, which are never free, and the scores of candidates."""
-    m, n = shape
-    fits = 1000.0 * (m + n) * rank**2
-    scores = 4.0 * rank * (min(n_candidates, n) * n + min(n_candidates, m) * m)
-    return _SHORTEST_EXCHANGE + (fits + scores) / 5e9
+def automatic_selection(
+    matrix: Matrix,
+    rank: int | tuple[int, int],
+    effort: Effort = "balanced",
+    *,
+    constraints: Constraints | None = None,
+    time_limit: float | None = None,
+    progress: Progress | None = None,
+) -> Selection:
+    """The selection of `automatic_search`."""
+    options: dict[str, Any] = {"constraints": constraints, "time_limit": time_limit, "progress": progress}
+    return automatic_search(matrix, rank, effort, **options).selection
 
 
-def _starts(candidates: Candidates, rank: int, methods: list[_Method], *, with_pursuit: bool) -> list[Fit]:
-    """Fitted starts, the best first."""
-    matrix = candidates.matrix
-    fits, seen = [], set()
-    for choose in methods:
-        selection = choose(matrix, rank)
-        identity = frozenset(selection.columns.tolist()), frozenset(selection.rows.tolist())
-        if identity in seen:
-            continue
-        seen.add(identity)
-        candidates.include(selection.columns, selection.rows)
-        with single_threaded_blas():
-            fits.append(candidates.fit(selection.columns, selection.rows))
-        if fits[-1].squared_error <= _EXACT * matrix.squared_norm:
-            return fits[-1:]
-    if with_pursuit:
-        fits.extend(list(pursuit_path(candidates, rank))[-1:])
-    return sorted(fits, key=lambda fit: fit.squared_error)
+class Search:
+    """A search that can be asked for the best so far at any time: see `automatic_search`."""
+
+    def __init__(
+        self,
+        matrix: Matrix,
+        rank: int | tuple[int, int],
+        effort: Effort = "balanced",
+        *,
+        constraints: Constraints | None = None,
+        time_limit: float | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        names = [stage.name for stage in _STAGES]
+        self.effort = check_effort(effort)
+        self.limits: Limits = (constraints or Constraints()).resolve(matrix.shape, rank)
+        _check_included(matrix, self.limits)
+        self._stages = _STAGES[: names.index(self.effort) + 1]
+        self.matrix = matrix
+        none = np.empty(0, dtype=np.intp)
+        work = Work(self._stages[-1].work, time.monotonic() + check_time_limit(time_limit))
+        self._trials = Trials(Candidates(matrix, none, none), self.limits, work)
+        self._progress = progress
+        self._rng = np.random.default_rng(0)
+        self._entries = float(matrix.n_stored)
+        self._best: Fitted | None = None
+        self._starts: dict[str, tuple[Start, Fitted]] = {}
+        self._exchanged: set[str] = set()
+        """Starts that have had their first exchanges."""
+        self._perturbations = self._perturbations_kept = 0
+        self._optimal = False
+        self._ended_nearby = False
+
+    @property
+    def started(self) -> bool:
+        """Whether there is a best selection yet."""
+        return self._best is not None
+
+    def run(self) -> SearchResult:
+        """Go through all stages."""
+        with self._trials.running():
+            for stage in self._stages:
+                self._trials.work.limit = stage.work
+                self._run(stage)
+                if self._exact or self._trials.work.out_of_time:
+                    break
+            assert self._best is not None
+            if not self._exact and not self._trials.work.out_of_time:
+                self._best = self._trials.polished(self._best, 1e-4, 100)
+        return self.result()
+
+    def result(self) -> SearchResult:
+        """The best so far."""
+        assert self._best is not None
+        fit, trials = self._best.fit, self._trials
+        candidates = trials.candidates
+        record = SearchRecord(
+            effort=self.effort,
+            starts=tuple(start for start, _ in self._starts.values()),
+            n_candidates=(candidates.columns.indices.size, candidates.rows.indices.size),
+            exchanges_tried=trials.tried,
+            exchanges_kept=trials.kept,
+            perturbations=self._perturbations,
+            perturbations_kept=self._perturbations_kept,
+            optimal_under_exchanges=self._optimal,
+            end=self._end,
+            work=trials.work.spent,
+        )
+        selection = Selection.of_indices(fit.columns, fit.rows, "auto", self.limits.size)
+        return SearchResult(selection, fit, record)
+
+    @property
+    def _exact(self) -> bool:
+        return self._best is not None and self._best.squared_error <= _EXACT * self.matrix.squared_norm
+
+    @property
+    def _end(self) -> EndReason:
+        if self._exact:
+            return "error is zero"
+        if self._trials.work.out_of_time:
+            return "time limit"
+        return "nothing better nearby" if self._ended_nearby else "work spent"
+
+    def _run(self, stage: _Stage) -> None:
+        self._add_candidates(stage)
+        self._make_starts(stage)
+        if self._exact or not self._trials.work.left():
+            return
+        self._optimal = self._ended_nearby = False
+        self._refine(stage, self._first_exchanges(stage))
+        self._perturb(stage)
+
+    def _offer(self, fitted: Fitted, stage: _Stage) -> bool:
+        """Keep a selection if it is the best so far; whether it is."""
+        better = self._best is None or fitted.squared_error < self._best.squared_error
+        if better:
+            self._best = fitted
+        self._report(stage)
+        return better
+
+    def _report(self, stage: _Stage) -> None:
+        if self._progress is not None and self._best is not None:
+            norm = self.matrix.squared_norm
+            quality = 1.0 - math.sqrt(self._best.squared_error / norm) if norm > 0 else 1.0
+            total = self._stages[-1].work
+            self._progress(stage.name, min(self._trials.work.spent, total), total, quality)
+
+    def _add_candidates(self, stage: _Stage) -> None:
+        """Candidates of this stage beside those that are there."""
+        m, n = self.matrix.shape
+        affordable = stage.work / _SCANS / (5e-10 * self.limits.size * (m + n))
+        limit = max(self.limits.size, min(stage.candidates, int(affordable)))
+        if stage.name == "fast" and not self.matrix.in_memory:
+            limit = 0
+        pool = candidate_pool(self.matrix, limit, self.limits)
+        candidates = self._trials.candidates
+        if candidates.columns.indices.size + candidates.rows.indices.size == 0:
+            self._trials.candidates = pool
+        else:
+            candidates.include(pool.columns.indices, pool.rows.indices)
+        self._trials.work.products(2.0 * self._entries * limit * (0.2 if self.matrix.in_memory else 0.0))
+
+    def _make_starts(self, stage: _Stage) -> None:
+        methods = list(start_methods(self.matrix, self.limits, self._entries, stage.convex_entries))
+        for always in (True, False):
+            for method in methods:
+                wanted = method.always == always and method.name not in self._starts
+                affordable = always or (method.seconds <= _AFFORDABLE * stage.work and self._trials.work.left())
+                if wanted and affordable and not self._exact:
+                    self._trials.work.spent += method.seconds
+                    self._start(stage, method.name, *method.choose(self.matrix, self.limits))
+            if always:
+                self._wish(stage)
+        if self._pursuit_seconds() <= _AFFORDABLE * stage.work and self._trials.work.left() and not self._exact:
+            none = np.empty(0, dtype=np.intp)
+            self._start(stage, f"pursuit ({stage.name})", none, none)
+
+    def _pursuit_seconds(self) -> float:
+        """Nominal seconds that a pursuit among the candidates takes, about."""
+        m, n = self.matrix.shape
+        candidates, rank = self._trials.candidates, self.limits.size
+        scores = 1.5e-10 * (candidates.columns.indices.size * n + candidates.rows.indices.size * m) * rank**2
+        return scores + 2e-9 * (m + n) * rank**3
+
+    def _start(self, stage: _Stage, name: str, columns: Indices, rows: Indices) -> None:
+        fitted = started(self._trials, columns, rows)
+        norm = self.matrix.squared_norm
+        error = math.sqrt(fitted.squared_error / norm) if norm > 0 else 0.0
+        start = Start(name, error, fitted.fit.columns.size, fitted.fit.rows.size)
+        self._starts[name] = start, fitted
+        self._offer(fitted, stage)
+
+    def _first_exchanges(self, stage: _Stage) -> list[Fitted]:
+        """The new starts, and the best so far, after a few exchanges each, the best first."""
+        assert self._best is not None
+        work = self._trials.work
+        new = [fitted for name, (_, fitted) in self._starts.items() if name not in self._exchanged]
+        self._exchanged.update(self._starts)
+        fits = [self._best, *new]
+        distinct = list({frozenset(fitted.identities()): fitted for fitted in fits}.values())
+        share = _STARTING * max(0.0, stage.work - work.spent) / len(distinct)
+        found = []
+        for fitted in distinct:
+            if fitted.squared_error <= _CLOSE * self._best.squared_error:
+                fitted = self._trials.polished(fitted)
+            found.append(improved(self._trials, fitted, work.spent + share)[0])
+            self._offer(found[-1], stage)
+        unique = {frozenset(fitted.identities()): fitted for fitted in found}
+        return sorted(unique.values(), key=lambda fitted: fitted.squared_error)
+
+    def _refine(self, stage: _Stage, fits: list[Fitted]) -> None:
+        """Go on from the best of these until no exchange helps."""
+        work = self._trials.work
+        if stage.patience == 0:
+            self._offer(thoroughly_improved(self._trials, fits[0])[0], stage)
+            return
+        share = _REFINING * max(0.0, stage.work - work.spent) / stage.n_refined
+        for fitted in fits[: stage.n_refined]:
+            self._offer(improved(self._trials, fitted, work.spent + share)[0], stage)
+
+    def _wish(self, stage: _Stage) -> None:
+        """Starts from what the weights of the best, and the factors of a short NMF from it, ask for."""
+        seconds = 4.0 * stage.nmf_iterations * 1.5e-10 * self._entries * self.limits.size
+        if not self.matrix.in_memory or self._exact or not self._trials.work.left():
+            return
+        if seconds > 3 * _AFFORDABLE * stage.work:
+            return
+        assert self._best is not None
+        self._trials.work.spent += seconds
+        W, H = short_nmf(self.matrix, self._best.left, self._best.right, stage.nmf_iterations)
+        self._start(stage, f"nmf ({stage.name})", *matched_factors(self.matrix, W, H, self.limits))
+        found = alternated(self._trials, self._starts[f"nmf ({stage.name})"][1], self._entries)
+        self._starts[f"nmf ({stage.name})"] = self._starts[f"nmf ({stage.name})"][0], found
+        self._offer(found, stage)
+
+    def _perturb(self, stage: _Stage) -> None:
+        """Perturb the best selection and exchange from there, as long as there is work and hope."""
+        trials = self._trials
+        stale = 0
+        while stage.patience and trials.work.left() and not self._exact:
+            assert self._best is not None
+            if stale == stage.patience:
+                if self._certified(stage):
+                    return
+                stale = 0
+            self._perturbations += 1
+            trial = perturbed(trials, self._best, self._perturbations, self._rng)
+            trial, _ = improved(trials, trial, limit=stage.limit)
+            stale += 1
+            if trial.squared_error < (1.0 - _BETTER) * self._best.squared_error:
+                self._perturbations_kept += 1
+                stale = 0
+                self._best = trials.polished(trial)
+            self._report(stage)
+
+    def _certified(self, stage: _Stage) -> bool:
+        """Whether the best selection is what it was after each index was given up, and all exchanges tried if few."""
+        assert self._best is not None
+        before = self._best
+        better, _ = thoroughly_improved(self._trials, before)
+        self._offer(better, stage)
+        if better.squared_error < (1.0 - PROGRESS) * before.squared_error:
+            return False
+        if self._seconds_of_every_exchange() > _AFFORDABLE * stage.work:
+            self._ended_nearby = self._trials.work.left()
+            return True
+        better, self._optimal = every_exchange(self._trials, self._best, math.inf)
+        self._offer(better, stage)
+        self._ended_nearby = self._optimal
+        return self._optimal
+
+    def _seconds_of_every_exchange(self) -> float:
+        """Nominal seconds that it would take to try every exchange, about: by what a trial has taken so far."""
+        candidates = self._trials.candidates
+        n_exchanges = (candidates.columns.indices.size + candidates.rows.indices.size) * self.limits.size
+        return n_exchanges * self._trials.work.spent / max(1, self._trials.tried)
+
+
+def _check_included(matrix: Matrix, limits: Limits) -> None:
+    """A zero column or row can be included by nobody: it has no direction, and explains nothing."""
+    sides: tuple[tuple[Axis, Matrix], ...] = (("columns", matrix), ("rows", matrix.T))
+    for axis, side in sides:
+        included = limits.included(axis)
+        zero = included[side.squared_column_norms[included] == 0]
+        if zero.size:
+            raise ValueError(
+                f"include_{axis} must not be zero in the matrix; got {zero.tolist()}, which explain nothing."
+            )

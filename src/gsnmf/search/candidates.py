@@ -12,14 +12,14 @@ computed once; trying a selection, or scoring all candidates against it, then ne
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from gsnmf.kernels.reductions import positive_squares
 from gsnmf.matrices.protocol import Matrix
+from gsnmf.selection.constraints import Limits
 from gsnmf.selection.preselection import largest_and_farthest
-from gsnmf.support.arrays import Doubles, Indices
+from gsnmf.support.arrays import COLUMNS_AND_ROWS, Axes, Axis, Doubles, Indices
 from gsnmf.weights.joint import JointProblem, solve_joint
 
 _BLOCK = 1 << 22
@@ -30,11 +30,15 @@ _MOST_MEMORY = 1 << 36
 """And in no case more, for a matrix that is not in memory itself."""
 _FEWEST = 50
 """Candidates a side, whatever they take."""
-_AXES: tuple[Literal["columns", "rows"], ...] = ("columns", "rows")
+_AXES: tuple[Axis, ...] = ("columns", "rows")
 
 
-def candidate_pool(matrix: Matrix, limit: int = 3000) -> Candidates:
-    """At most ``limit`` candidates a side: all of them, those of `largest_and_farthest`, or none."""
+def candidate_pool(matrix: Matrix, limit: int = 3000, limits: Limits | None = None) -> Candidates:
+    """At most ``limit`` candidates per side: all of them, those of `largest_and_farthest`, or none.
+
+    With ``limits``, no candidate is excluded, all included ones are candidates, and a side of which nothing may be
+    chosen has none.
+    """
     m, n = matrix.shape
     none = np.empty(0, dtype=np.intp)
     if limit == 0:
@@ -46,8 +50,24 @@ def candidate_pool(matrix: Matrix, limit: int = 3000) -> Candidates:
             f"the products of candidates, which others keep in memory, would take {least / 1e9:.0f} GB."
         )
     affordable = max(_FEWEST, _MEMORY // (16 * (m + n)))
-    sides = (largest_and_farthest(matrix, min(limit, affordable), axis=axis) for axis in _AXES)
-    return Candidates(matrix, *sides)
+    return Candidates(matrix, *(_candidates_of(matrix, min(limit, affordable), axis, limits) for axis in _AXES))
+
+
+def _candidates_of(matrix: Matrix, limit: int, axis: Axis, limits: Limits | None) -> Indices:
+    """At most ``limit`` indices that may be chosen, and those that must be; the longest in place of excluded ones."""
+    if limits is None:
+        return largest_and_farthest(matrix, limit, axis=axis)
+    if limits.most(axis) == 0:
+        return np.empty(0, dtype=np.intp)
+    excluded = limits.excluded(axis)
+    best = largest_and_farthest(matrix, limit, axis=axis)
+    allowed = best[~excluded[best]]
+    if allowed.size < best.size:
+        norms = np.where(excluded, 0.0, (matrix if axis == "columns" else matrix.T).squared_column_norms)
+        norms[allowed] = 0.0
+        longest = np.argsort(-norms, kind="stable")[: best.size - allowed.size]
+        allowed = np.concatenate([allowed, longest[norms[longest] > 0]])
+    return np.union1d(allowed, limits.included(axis))
 
 
 @dataclass(frozen=True)
@@ -143,7 +163,7 @@ class Candidates:
     ) -> Fit:  # fmt: skip
         """Weights of a selection of candidates, from (P, Q) or from nothing."""
         m, n = self.matrix.shape
-        problem = self._problem(columns, rows)
+        problem = self.problem(columns, rows)
         P = np.zeros((n, columns.size)) if P is None else np.array(P, order="C")
         Q = np.zeros((m, rows.size)) if Q is None else np.array(Q, order="C")
         squared_error, _, _ = solve_joint(problem, P, Q, tolerance, max_iterations)
@@ -155,10 +175,10 @@ class Candidates:
         keep_rows = np.arange(fit.rows.size) != position - fit.columns.size
         return Fit(fit.columns[keep_columns], fit.rows[keep_rows], fit.P[:, keep_columns], fit.Q[:, keep_rows], np.inf)
 
-    def extended(self, fit: Fit, axis: str, index: int) -> Fit:
+    def extended(self, fit: Fit, axis: Axis, index: int) -> Fit:
         """The selection with one index more, its weights those of the guaranteed decrease, not fitted."""
         P, Q = self._plain_weights(fit)
-        if axis == "c":
+        if axis == "columns":
             slopes = self.columns.slopes(index, fit.columns, P, self.rows, fit.rows, Q)
             length = self.columns.lengths[self.columns.positions(np.array([index]))]
             added = np.maximum(slopes, 0.0)[:, None] / length
@@ -168,16 +188,19 @@ class Candidates:
         added = np.maximum(slopes, 0.0)[:, None] / length
         return Fit(fit.columns, np.append(fit.rows, index), fit.P, np.hstack([fit.Q, added]), np.inf)
 
-    def best(self, fit: Fit, count: int = 1) -> list[tuple[str, int]]:
-        """The candidates with the largest guaranteed decrease, as pairs of axis ("c" or "r") and index."""
+    def best(self, fit: Fit, count: int = 1, axes: Axes = COLUMNS_AND_ROWS) -> list[tuple[Axis, int]]:
+        """The candidates with the largest guaranteed decrease, as pairs of axis and index."""
         P, Q = self._plain_weights(fit)
-        by_column = self.columns.decreases(fit.columns, P, self.rows, fit.rows, Q)
-        by_row = self.rows.decreases(fit.rows, Q, self.columns, fit.columns, P)
+        by_column, by_row = np.zeros(self.columns.indices.size), np.zeros(self.rows.indices.size)
+        if "columns" in axes:
+            by_column = self.columns.decreases(fit.columns, P, self.rows, fit.rows, Q)
+        if "rows" in axes:
+            by_row = self.rows.decreases(fit.rows, Q, self.columns, fit.columns, P)
         everything = np.concatenate([by_column, by_row])
         order = np.argsort(-everything, kind="stable")[:count]
         n = by_column.size
         return [
-            ("c", int(self.columns.indices[i])) if i < n else ("r", int(self.rows.indices[i - n]))
+            ("columns", int(self.columns.indices[i])) if i < n else ("rows", int(self.rows.indices[i - n]))
             for i in order
             if everything[i] > 0
         ]
@@ -187,7 +210,8 @@ class Candidates:
         Q = fit.Q / self.rows.lengths[self.rows.positions(fit.rows)]
         return P, Q
 
-    def _problem(self, columns: Indices, rows: Indices) -> JointProblem:
+    def problem(self, columns: Indices, rows: Indices) -> JointProblem:
+        """The problem of the weights of a selection of candidates."""
         at_columns, at_rows = self.columns.positions(columns), self.rows.positions(rows)
         column_lengths, row_lengths = self.columns.lengths[at_columns], self.rows.lengths[at_rows]
         C_products, R_products = self.columns.products[at_columns], self.rows.products[at_rows]

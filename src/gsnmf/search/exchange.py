@@ -1,53 +1,45 @@
 """Exchange: improve a selection by giving up one index for another, as long as that lowers the true error.
 
-One index is dropped, the weights of the others fitted again, the candidates scored by the decrease that they guarantee
-(`gsnmf.search.candidates`), the most promising tried with all weights fitted, and the exchange kept if the error
-fell. Indices that explain least are tried first. When no single exchange helps, two indices are exchanged at a time.
-What comes back is never worse than what was given.
+All exchanges of one index for one candidate are scored at once by what they gain with all other weights as they are
+(`gsnmf.search.trials`), and the most promising are fitted, a few at a time. When none of those helps, every index is
+given up in turn, those that explain least first, the weights of the others are fitted again, and the best candidates
+for what is then left unexplained are tried. What comes back is never worse than what was given.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
-from itertools import combinations
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 import numpy as np
 
-from gsnmf.kernels.threads import single_threaded_blas
 from gsnmf.search.candidates import Candidates, Fit
-from gsnmf.search.pursuit import pursuit_path
+from gsnmf.search.trials import BATCH, Exchange, Fitted, Trials
+from gsnmf.search.work import Work
+from gsnmf.selection.constraints import Constraints
+from gsnmf.support.arrays import Axes, Axis, axes_of
 
-_TRIALS = 3
-"""Candidates tried for each dropped index."""
-_PROGRESS = 1e-6
+_Item = TypeVar("_Item")
+
+PROGRESS = 1e-6
 """An exchange must lower the squared error by this part to count."""
-_MAX_PAIRS = 100
+
+_PER_INDEX = 3
+"""Candidates that are tried for each index."""
+_ROUNDS = 12
+"""Rounds of coordinate descent for a trial."""
+_KEPT_ROUNDS = 20
+"""And more for one that is kept."""
+_GROWN_ROUNDS = 6
+"""And for each candidate that completes a selection."""
+_REST = 10
+"""Exchanges that are kept before one that failed is tried again with the others."""
 
 
-class _Budget:
-    """Counts exchanges and seconds."""
-
-    def __init__(self, exchanges: float, seconds: float) -> None:
-        self.exchanges = exchanges
-        self.deadline = time.monotonic() + seconds
-
-    def spend(self) -> bool:
-        """Whether one more exchange may be tried."""
-        self.exchanges -= 1
-        return self.exchanges >= 0 and time.monotonic() <= self.deadline
-
-
-def refine(
-    candidates: Candidates,
-    fit: Fit,
-    *,
-    max_exchanges: float = math.inf,
-    seconds: float = math.inf,
-    pairs: bool = True,
-) -> Fit:
-    """Exchange until nothing helps, or until the budget is spent.
+def refine(candidates: Candidates, fit: Fit, *, seconds: float = math.inf) -> Fit:
+    """Exchange until no single exchange helps.
 
     Parameters
     ----------
@@ -55,69 +47,173 @@ def refine(
         Holding the selection.
     fit : Fit
         The selection to start from.
-    max_exchanges : float
-        Limit on the exchanges that are tried. The result is then the same on every machine.
     seconds : float
-        Limit on the time. The exchange in hand is finished.
-    pairs : bool
-        Whether to exchange two at a time where single exchanges are stuck.
+        Limit on the time. The trials in hand are finished.
     """
-    budget = _Budget(max_exchanges, seconds)
-    with single_threaded_blas():
-        while True:
-            better = _first_improvement(candidates, fit, _single_drops(fit), budget)
-            if better is None and pairs:
-                better = _first_improvement(candidates, fit, _pair_drops(fit), budget)
-            if better is None:
-                return fit
-            fit = better
+    if seconds <= 0:
+        return fit
+    limits = Constraints().resolve(candidates.matrix.shape, fit.columns.size + fit.rows.size)
+    trials = Trials(candidates, limits, Work(math.inf, time.monotonic() + seconds))
+    with trials.running():
+        start = trials.of(fit)
+        better = thoroughly_improved(trials, start)[0]
+        better = better if better is start else trials.polished(better)
+    return better.fit if better.squared_error < fit.squared_error else fit
 
 
-def _first_improvement(
-    candidates: Candidates, fit: Fit, drops: Iterator[tuple[int, ...]], budget: _Budget
-) -> Fit | None:
-    for positions in drops:
-        if not budget.spend():
-            return None
-        better = _exchange(candidates, fit, positions)
+def thoroughly_improved(trials: Trials, fitted: Fitted, until: float = math.inf) -> tuple[Fitted, bool]:
+    """Exchange until neither `improved` nor giving up each index first helps; whether that is how it ended."""
+    while True:
+        fitted, done = improved(trials, fitted, until)
+        if not done:
+            return fitted, False
+        polished = trials.polished(fitted)
+        better = _after_giving_up(trials, polished, until)
+        if better is None:
+            return polished, trials.work.left(until)
+        fitted = better
+
+
+def improved(trials: Trials, fitted: Fitted, until: float = math.inf, limit: int | None = None) -> tuple[Fitted, bool]:
+    """Keep the best exchanges, as scored with all other weights as they are, as long as there are any.
+
+    Parameters
+    ----------
+    trials : Trials
+    fitted : Fitted
+    until : float
+        Work at which to end.
+    limit : int, optional
+        Trials in a row that may fail.
+
+    Returns
+    -------
+    tuple
+        The best selection found, and whether all its exchanges were tried rather than the work spent.
+    """
+    failed: dict[tuple[tuple[Axis, int], int], int] = {}
+    for n_kept in range(1 << 62):
+        queue = _queue(trials, fitted, failed, n_kept)[:limit]
+        better = None
+        for batch in _batches(queue, trials.batch_size(fitted)):
+            if not trials.work.left(until):
+                return fitted, False
+            better = _best_of(trials, fitted, [trials.exchange(fitted, *entry) for entry in batch])
+            if better is not None:
+                break
+            failed.update({(fitted.identity(position), place): n_kept for place, position, _ in batch})
+        if better is None:
+            return fitted, True
+        trials.kept += 1
+        fitted = better
+    raise AssertionError
+
+
+def every_exchange(trials: Trials, fitted: Fitted, until: float) -> tuple[Fitted, bool]:
+    """Try every exchange that is allowed, up to the first that helps; whether all were tried and none did."""
+    gains = trials.gains(fitted)
+    order = np.argsort(-gains, axis=None, kind="stable")[: np.count_nonzero(np.isfinite(gains))]
+    for batch in _batches(order.tolist(), trials.batch_size(fitted)):
+        if not trials.work.left(until):
+            return fitted, False
+        places = [divmod(entry, gains.shape[1]) for entry in batch]
+        better = _best_of(
+            trials,
+            fitted,
+            [trials.exchange(fitted, place, position, float(gains[place, position])) for place, position in places],
+        )
         if better is not None:
-            return better
-    return None
+            trials.kept += 1
+            return better, False
+    return fitted, True
 
 
-def _exchange(candidates: Candidates, fit: Fit, positions: tuple[int, ...]) -> Fit | None:
-    """Drop these positions and choose as many again; None unless the error falls."""
-    smaller = fit
-    for position in sorted(positions, reverse=True):
-        smaller = candidates.without(smaller, position)
-    smaller = candidates.fit(smaller.columns, smaller.rows, smaller.P, smaller.Q)
-    goal = (1.0 - _PROGRESS) * fit.squared_error
-    dropped = _identities(fit) - _identities(smaller)
-    for axis, index in candidates.best(smaller, _TRIALS):
-        if len(positions) == 1 and (axis, index) in dropped:
+def completed(trials: Trials, fitted: Fitted, n_choices: int = 1, rng: np.random.Generator | None = None) -> Fitted:
+    """Add candidates, each the one with the largest guaranteed decrease, up to the size, within the limits.
+
+    With a generator, each is drawn from the ``n_choices`` best.
+    """
+    candidates, limits = trials.candidates, trials.limits
+    while fitted.size < limits.size:
+        axes = allowed_axes(trials, fitted)
+        best = candidates.best(fitted.fit, n_choices, axes) if axes else []
+        count_scores(trials, fitted)
+        if not best:
+            break
+        choice = best[int(rng.integers(len(best)))] if rng is not None else best[0]
+        grown = trials.of(candidates.extended(fitted.fit, *choice))
+        fitted = trials.refitted(grown, _GROWN_ROUNDS)
+    return fitted
+
+
+def allowed_axes(trials: Trials, fitted: Fitted) -> Axes:
+    """Axes of which one index more leaves room for what the limits still ask for."""
+    limits, n_columns, n_rows = trials.limits, fitted.fit.columns.size, fitted.fit.rows.size
+    room = limits.size - n_columns - n_rows
+    columns = n_columns < limits.most_columns and room > max(0, limits.least_rows - n_rows)
+    rows = n_rows < limits.most_rows and room > max(0, limits.least_columns - n_columns)
+    return axes_of(int(columns), int(rows))
+
+
+def count_scores(trials: Trials, fitted: Fitted) -> None:
+    """Count the work of scoring all candidates."""
+    m, n = trials.candidates.matrix.shape
+    of_columns, of_rows = trials.candidates.columns.indices.size, trials.candidates.rows.indices.size
+    trials.work.products(2.0 * (of_columns * n + of_rows * m) * (fitted.size + 20))
+    trials.work.calls()
+
+
+def _queue(
+    trials: Trials, fitted: Fitted, failed: dict[tuple[tuple[Axis, int], int], int], n_kept: int
+) -> list[tuple[int, int, float]]:
+    """Exchanges to try as (place, position, gain): the best of each index, by gain, those that failed lately last."""
+    gains = trials.gains(fitted)
+    per_index = min(_PER_INDEX, gains.shape[0])
+    if per_index == 0:
+        return []
+    top = np.argpartition(-gains, per_index - 1, axis=0)[:per_index]
+    entries = [
+        (int(place), position, float(gains[place, position]))
+        for position in range(gains.shape[1])
+        for place in top[:, position]
+        if np.isfinite(gains[place, position])
+    ]
+    entries.sort(key=lambda entry: (-entry[2], entry[0], entry[1]))
+    last = [failed.get((fitted.identity(position), place), -_REST - 1) for place, position, _ in entries]
+    fresh = [entry for entry, when in zip(entries, last, strict=True) if when < n_kept - _REST]
+    return fresh + [entry for entry, when in zip(entries, last, strict=True) if n_kept - _REST <= when < n_kept]
+
+
+def _best_of(trials: Trials, fitted: Fitted, exchanges: list[Exchange]) -> Fitted | None:
+    """The best of these exchanges, its weights fitted further; None unless the error falls."""
+    goal = (1.0 - PROGRESS) * fitted.squared_error
+    found = trials.all([trials.exchanged(fitted, exchange) for exchange in exchanges], _ROUNDS, goal)
+    best = min(found, key=lambda trial: trial.squared_error)
+    return trials.refitted(best, _KEPT_ROUNDS) if best.squared_error < goal else None
+
+
+def _after_giving_up(trials: Trials, fitted: Fitted, until: float) -> Fitted | None:
+    """The first better selection that comes of giving up one index, fitting the others and choosing again."""
+    goal = (1.0 - PROGRESS) * fitted.squared_error
+    fixed = trials.fixed(fitted)
+    for position in np.argsort(trials.worths(fitted), kind="stable"):
+        if fixed[position]:
             continue
-        grown = candidates.extended(smaller, axis, index)
-        first = candidates.fit(grown.columns, grown.rows, grown.P, grown.Q)
-        trial = [first, *pursuit_path(candidates, fit.columns.size + fit.rows.size, first)][-1]
-        if trial.squared_error < goal:
-            return trial
+        if not trials.work.left(until):
+            return None
+        smaller = trials.refitted(trials.of(trials.candidates.without(fitted.fit, int(position))), _ROUNDS)
+        axes = allowed_axes(trials, smaller)
+        best = trials.candidates.best(smaller.fit, _PER_INDEX + 1, axes)
+        count_scores(trials, smaller)
+        dropped = fitted.identity(int(position))
+        grown = [trials.candidates.extended(smaller.fit, *choice) for choice in best if choice != dropped]
+        found = trials.all([trials.of(fit) for fit in grown[:BATCH]], _ROUNDS, goal)
+        better = min(found, key=lambda trial: trial.squared_error, default=fitted)
+        if better.squared_error < goal:
+            trials.kept += 1
+            return trials.refitted(better, _KEPT_ROUNDS)
     return None
 
 
-def _identities(fit: Fit) -> set[tuple[str, int]]:
-    return {("c", int(j)) for j in fit.columns} | {("r", int(i)) for i in fit.rows}
-
-
-def _contributions(fit: Fit) -> list[float]:
-    """What each index explains, by the length of its weights."""
-    return [*np.linalg.norm(fit.P, axis=0), *np.linalg.norm(fit.Q, axis=0)]
-
-
-def _single_drops(fit: Fit) -> Iterator[tuple[int, ...]]:
-    return ((int(position),) for position in np.argsort(_contributions(fit)))
-
-
-def _pair_drops(fit: Fit) -> Iterator[tuple[int, ...]]:
-    contributions = _contributions(fit)
-    pairs = combinations(range(len(contributions)), 2)
-    return iter(sorted(pairs, key=lambda pair: contributions[pair[0]] + contributions[pair[1]])[:_MAX_PAIRS])
+def _batches(items: Sequence[_Item], size: int) -> Iterator[Sequence[_Item]]:
+    return (items[start : start + size] for start in range(0, len(items), size))

@@ -1,0 +1,172 @@
+"""Compiled loops of the exchange of columns and rows: scores of all exchanges at once, and short fits of trials.
+
+Weights are held with one row per column (row) of the matrix, and their rows are independent problems with one Gram
+matrix. A row keeps its slopes while it descends, so that a coordinate that stays where it is costs one comparison.
+Sums are made in a fixed number of chunks, whose order does not depend on the number of threads: results are the same
+with one thread and with many.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from gsnmf.kernels.compilation import compiled
+from gsnmf.kernels.threads import PARALLEL_WORK, loop
+from gsnmf.support.arrays import Doubles
+
+_CHUNKS = 32
+_SETTLED = 1e-2
+"""A row of weights is left when a sweep moved it, squared, by less than this part of its first sweep."""
+
+
+def exchange_scores(slopes: Doubles, coefficients: Doubles, vectors: Doubles) -> Doubles:
+    r"""Squared length of the positive part of slopes + coefficient * vector, for all slopes and all vectors.
+
+    Parameters
+    ----------
+    slopes : array, shape (c, n)
+        M_j'E for candidates j.
+    coefficients : array, shape (c, r)
+        M_j'W for the left vectors W of the factors.
+    vectors : array, shape (r, n)
+        The right vectors of the factors.
+
+    Returns
+    -------
+    array, shape (c, r)
+        :math:`\sum_l \max(0, M_j^T E + (M_j^T W_k) H_k)_l^2`: what candidate j explains, times its squared norm, once
+        factor k is gone.
+    """
+    scores = np.empty((slopes.shape[0], vectors.shape[0]))
+    _score_all(slopes, coefficients, vectors, scores, work=slopes.size * vectors.shape[0])
+    return scores
+
+
+def coupled(A: Doubles, B: Doubles, *, threads: bool) -> Doubles:
+    """A'B of two tall arrays."""
+    parts = np.zeros((_CHUNKS, A.shape[1], B.shape[1]))
+    _cross_chunks(A, B, parts, work=_work(threads))
+    return np.asarray(parts.sum(axis=0))
+
+
+def descend_rows(
+    X: Doubles, linear: Doubles, left: Doubles, right: Doubles, gram: Doubles, *, threads: bool
+) -> tuple[float, float, float, float]:
+    """Improve X in place: two sweeps of coordinate descent on x'Gx / 2 + (linear + left right) x for its rows x >= 0.
+
+    Parameters
+    ----------
+    X, linear : arrays, shape (n, r), in C order
+    left, right : arrays, shape (n, q) and (q, r), in C order
+        The part of the linear term that has low rank; q may be 0.
+    gram : array, shape (r, r)
+        Its diagonal is not zero.
+    threads : bool
+        Whether rows may be shared among threads.
+
+    Returns
+    -------
+    tuple
+        The sums over all rows of x . linear, of x . (linear + left right) and of x . gradient, and the operations that
+        were needed.
+    """
+    parts = np.zeros((_CHUNKS, 4))
+    _descend_chunks(X, linear, left, right, gram, parts, work=_work(threads))
+    sums = parts.sum(axis=0)
+    return float(sums[0]), float(sums[1]), float(sums[2]), float(sums[3])
+
+
+def _work(threads: bool) -> float:
+    """Operations to name to the thread policy: the caller has decided, by the size of the whole search."""
+    return float(PARALLEL_WORK) if threads else 0.0
+
+
+@compiled(inner=True, reordered=True)
+def _score_one(slopes: Doubles, coefficients: Doubles, vectors: Doubles, out: Doubles) -> None:
+    for k in range(vectors.shape[0]):
+        coefficient = coefficients[k]
+        total = 0.0
+        for i in range(slopes.size):
+            value = max(0.0, slopes[i] + coefficient * vectors[k, i])
+            total += value * value
+        out[k] = total
+
+
+@loop()
+def _score_all(slopes: Doubles, coefficients: Doubles, vectors: Doubles, scores: Doubles) -> None:
+    for j in numba.prange(slopes.shape[0]):
+        _score_one(slopes[j], coefficients[j], vectors, scores[j])
+
+
+@compiled(inner=True, reordered=True)
+def _descend_part(
+    X: Doubles, linear: Doubles, left: Doubles, right: Doubles, gram: Doubles, first: int, last: int, out: Doubles
+) -> None:
+    """Two sweeps on some rows; adds to ``out`` x . linear, x . (linear + coupling), x . gradient and operations."""
+    r = X.shape[1]
+    start, slopes = np.empty(r), np.empty(r)
+    for j in range(first, last):
+        x = X[j]
+        for k in range(r):
+            start[k] = linear[j, k]
+        for i in range(left.shape[1]):
+            factor = left[j, i]
+            if factor != 0.0:
+                for k in range(r):
+                    start[k] += factor * right[i, k]
+        for k in range(r):
+            slopes[k] = start[k]
+        steps = left.shape[1]
+        for i in range(r):
+            value = x[i]
+            if value != 0.0:
+                steps += 1
+                for k in range(r):
+                    slopes[k] += value * gram[i, k]
+        before = 0.0
+        for sweep in range(2):
+            moved = 0.0
+            for i in range(r):
+                step = max(-x[i], -slopes[i] / gram[i, i])
+                if step != 0.0:
+                    x[i] = max(0.0, x[i] + step)
+                    steps += 1
+                    for k in range(r):
+                        slopes[k] += step * gram[i, k]
+                    moved += step * step
+            if sweep == 0:
+                before = moved
+            if moved <= _SETTLED * before:
+                break
+        for i in range(r):
+            out[0] += x[i] * linear[j, i]
+            out[1] += x[i] * start[i]
+            out[2] += x[i] * slopes[i]
+        out[3] += steps * (r + 8) + 2 * r + 50  # what a row and a step cost apart from multiplications, too
+
+
+@compiled(inner=True, reordered=True)
+def _cross_part(A: Doubles, B: Doubles, first: int, last: int, out: Doubles) -> None:
+    """Add the product of the transpose of some rows of A with those of B."""
+    for j in range(first, last):
+        for i in range(A.shape[1]):
+            factor = A[j, i]
+            if factor != 0.0:
+                for k in range(B.shape[1]):
+                    out[i, k] += factor * B[j, k]
+
+
+@loop()
+def _cross_chunks(A: Doubles, B: Doubles, parts: Doubles) -> None:
+    n = A.shape[0]
+    for chunk in numba.prange(_CHUNKS):
+        _cross_part(A, B, chunk * n // _CHUNKS, (chunk + 1) * n // _CHUNKS, parts[chunk])
+
+
+@loop()
+def _descend_chunks(X: Doubles, linear: Doubles, left: Doubles, right: Doubles, gram: Doubles, parts: Doubles) -> None:
+    n = X.shape[0]
+    for chunk in numba.prange(_CHUNKS):
+        first, last = chunk * n // _CHUNKS, (chunk + 1) * n // _CHUNKS
+        _descend_part(X, linear, left, right, gram, first, last, parts[chunk])

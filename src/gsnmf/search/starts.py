@@ -1,0 +1,170 @@
+"""Starts of a search: the answers of single methods, made to obey the constraints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from gsnmf.convex.selection import convex_selection
+from gsnmf.kernels.least_squares import nonnegative_quadratic
+from gsnmf.matrices import InMemoryMatrix, Matrix
+from gsnmf.search.candidates import Fit
+from gsnmf.search.exchange import completed
+from gsnmf.search.trials import Fitted, Trials
+from gsnmf.selection.constraints import Limits
+from gsnmf.selection.successive_nonnegative import successive_nonnegative_projection
+from gsnmf.selection.successive_projection import generalized_successive_projection, successive_projection
+from gsnmf.selection.xray import xray
+from gsnmf.support.arrays import Axis, Indices
+
+_FIT_ROUNDS = 15
+_CONDITIONED = 1e-8
+"""Smallest eigenvalue of a Gram matrix with which exact weights are computed from it."""
+
+
+@dataclass(frozen=True)
+class StartMethod:
+    """A way to choose columns and rows to start from."""
+
+    name: str
+    choose: Callable[[Matrix, Limits], tuple[Indices, Indices]]
+    seconds: float
+    """Nominal seconds that it takes, about."""
+    always: bool = False
+    """Whether it is a start whatever it takes."""
+
+
+_OneSided = Callable[[Matrix, int, Axis], Indices]
+
+
+def start_methods(matrix: Matrix, limits: Limits, entries: float, convex_entries: int) -> Iterator[StartMethod]:
+    """All methods that can answer the request, or come close to it, those that always run first."""
+    m, n = matrix.shape
+    rank = limits.size
+    products = 4e-10 * entries * rank
+    splits = dict.fromkeys((limits.least_columns, limits.most_columns))
+    for n_columns in splits:
+        choose = partial(_on_both_sides, choose=_spa, n_columns=n_columns)
+        yield StartMethod(_title("spa", n_columns, limits), choose, 2 * products, always=True)
+    yield StartMethod("gspa", _gspa, 4 * products, always=True)
+    if not matrix.in_memory:
+        return
+    if m * n <= convex_entries:
+        yield StartMethod("convex", _convex, 0.0)
+    for name, method, seconds in (
+        ("snpa", _snpa, 2 * products + 3e-10 * (m + n) * rank**3),
+        ("xray", _xray, 4 * products + 3e-10 * (m + n) * rank**3),
+        ("xray-greedy", _greedy_xray, 4e-10 * (m + n) * max(m, n) * rank),
+    ):
+        for n_columns in splits:
+            choose = partial(_on_both_sides, choose=method, n_columns=n_columns)
+            yield StartMethod(_title(name, n_columns, limits), choose, seconds)
+
+
+def started(trials: Trials, columns: Indices, rows: Indices) -> Fitted:
+    """Those of a selection that the limits allow, with what they ask for, fitted and completed by pursuit."""
+    columns, rows = _obedient(trials, columns, rows)
+    trials.candidates.include(columns, rows)
+    m, n = trials.candidates.matrix.shape
+    nothing = Fit(columns, rows, np.zeros((n, columns.size)), np.zeros((m, rows.size)), np.inf)
+    fitted = trials.of(nothing)
+    _exact_on_one_side(trials, fitted)
+    return _with_least(trials, completed(trials, trials.refitted(fitted, _FIT_ROUNDS)))
+
+
+def _exact_on_one_side(trials: Trials, fitted: Fitted) -> None:
+    """Exact weights of the columns without the rows, or of the rows if there are no columns, in place."""
+    problem = fitted.problem
+    X, gram, linear = fitted.fit.P, problem.gram_C, problem.linear_P
+    if X.shape[1] == 0:
+        X, gram, linear = fitted.fit.Q, problem.gram_R, problem.linear_Q
+    if X.shape[1] and np.linalg.eigvalsh(gram)[0] > _CONDITIONED:
+        nonnegative_quadratic(X, gram, -linear)
+        trials.work.sweeps(0.5 * X.size * X.shape[1] ** 2)
+
+
+def _obedient(trials: Trials, columns: Indices, rows: Indices) -> tuple[Indices, Indices]:
+    limits, matrix = trials.limits, trials.candidates.matrix
+    kept: dict[Axis, Indices] = {}
+    sides: tuple[tuple[Axis, Indices, Matrix], ...] = (("columns", columns, matrix), ("rows", rows, matrix.T))
+    for axis, indices, side in sides:
+        there = (side.squared_column_norms[indices] > 0) & ~limits.excluded(axis)[indices]
+        included = limits.included(axis)
+        kept[axis] = np.concatenate([included, indices[there & ~np.isin(indices, included)]])[: limits.most(axis)]
+    room = limits.size - max(limits.least_rows, min(kept["rows"].size, limits.most_rows))
+    n_columns = min(kept["columns"].size, max(room, limits.least_columns, limits.included_columns.size))
+    n_rows = min(kept["rows"].size, limits.size - max(n_columns, limits.least_columns))
+    return kept["columns"][:n_columns], kept["rows"][:n_rows]
+
+
+def _with_least(trials: Trials, fitted: Fitted) -> Fitted:
+    """The selection with the longest candidates that it lacks to have the least number of each.
+
+    Pursuit stops where nothing is left to explain, before the limits are met.
+    """
+    limits, candidates = trials.limits, trials.candidates
+    columns, rows = fitted.fit.columns, fitted.fit.rows
+    if columns.size >= limits.least_columns and rows.size >= limits.least_rows:
+        return fitted
+    more = []
+    for side, chosen, least in (
+        (candidates.columns, columns, limits.least_columns),
+        (candidates.rows, rows, limits.least_rows),
+    ):
+        others = side.indices[np.argsort(-side.lengths, kind="stable")]
+        more.append(others[~np.isin(others, chosen)][: max(0, least - chosen.size)])
+    P = np.hstack([fitted.fit.P, np.zeros((fitted.fit.P.shape[0], more[0].size))])
+    Q = np.hstack([fitted.fit.Q, np.zeros((fitted.fit.Q.shape[0], more[1].size))])
+    fit = Fit(np.append(columns, more[0]), np.append(rows, more[1]), P, Q, fitted.squared_error)
+    return trials.of(fit)
+
+
+def _on_both_sides(matrix: Matrix, limits: Limits, *, choose: _OneSided, n_columns: int) -> tuple[Indices, Indices]:
+    """A method for one side, on columns and on rows independently."""
+    n_rows = limits.size - n_columns
+    none = np.empty(0, dtype=np.intp)
+    columns = choose(matrix, n_columns, "columns") if n_columns else none
+    rows = choose(matrix, n_rows, "rows") if n_rows else none
+    return columns, rows
+
+
+def _title(name: str, n_columns: int, limits: Limits) -> str:
+    if n_columns == limits.size:
+        return f"{name} on columns"
+    return f"{name} on rows" if n_columns == 0 else f"{name} on {n_columns} columns and {limits.size - n_columns} rows"
+
+
+def _spa(matrix: Matrix, count: int, axis: Axis) -> Indices:
+    selection = successive_projection(matrix, count, axis=axis)
+    return selection.columns if axis == "columns" else selection.rows
+
+
+def _snpa(matrix: Matrix, count: int, axis: Axis) -> Indices:
+    selection = successive_nonnegative_projection(matrix, count, axis=axis)
+    return selection.columns if axis == "columns" else selection.rows
+
+
+def _xray(matrix: Matrix, count: int, axis: Axis) -> Indices:
+    selection = xray(matrix, count, axis=axis)
+    return selection.columns if axis == "columns" else selection.rows
+
+
+def _greedy_xray(matrix: Matrix, count: int, axis: Axis) -> Indices:
+    selection = xray(matrix, count, rule="greedy", axis=axis)
+    return selection.columns if axis == "columns" else selection.rows
+
+
+def _gspa(matrix: Matrix, limits: Limits) -> tuple[Indices, Indices]:
+    selection = generalized_successive_projection(matrix, limits.size)
+    return selection.columns, selection.rows
+
+
+def _convex(matrix: Matrix, limits: Limits) -> tuple[Indices, Indices]:
+    pair = limits.least_columns, limits.least_rows
+    given = limits.least_columns == limits.most_columns
+    assert isinstance(matrix, InMemoryMatrix)
+    selection = convex_selection(matrix, pair if given else limits.size, warn=False)
+    return selection.columns, selection.rows

@@ -1,0 +1,351 @@
+r"""Trials of a search: what an exchange would gain, and short fits of the selections that it leads to.
+
+A selection with weights is a factorization W H of the matrix, with W = [C, Q] and H = [P, R]' for chosen columns C and
+rows R of unit length. Giving up factor k for candidate column j, with all other weights as they are, lowers the squared
+error by
+
+.. math:: \frac{1}{\|M_j\|^2} \sum_l \max\bigl(0, M_j^T E_l + (M_j^T W_k) H_{kl}\bigr)^2
+          - \bigl(\|E + W_k H_k\|^2 - \|E\|^2\bigr) .
+
+The slopes M'E of all candidates are computed once and serve every k: scoring all exchanges costs little more than
+scoring the candidates for one of them. The best are then fitted, from the weights at hand, by a few rounds of
+coordinate descent, which end as soon as the goal is out of reach.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from gsnmf.kernels.exchange import coupled, descend_rows, exchange_scores
+from gsnmf.kernels.threads import n_threads_allowed, single_threaded_blas
+from gsnmf.search.candidates import Candidates, CandidateSide, Fit
+from gsnmf.search.work import Work
+from gsnmf.selection.constraints import Limits
+from gsnmf.support.arrays import Axis, Doubles, Flags
+from gsnmf.weights.joint import JointProblem, solve_joint
+
+BATCH = 4
+"""Trials that are fitted before the best of them is taken, by as many threads as there are."""
+
+_LARGE = 1 << 21
+"""Weights above which the threads share one trial, and trials are made one after another."""
+_BLOCK = 1 << 22
+"""Slopes that are formed at a time."""
+_MOVED = 40
+"""Multiplications that take as long as to write and read a number of a large array."""
+_SETTLED = 1e-6
+_POLISH_ITERATIONS = 30
+_QUICKEST, _SLOWEST = 0.7, 0.84
+"""Part of the decrease of one round that the next is expected to have, at least and at most."""
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A selection with its weights and the products of its columns and rows."""
+
+    fit: Fit
+    problem: JointProblem
+
+    @property
+    def squared_error(self) -> float:
+        """Of these weights."""
+        return self.fit.squared_error
+
+    @property
+    def size(self) -> int:
+        """Columns and rows in all."""
+        return self.fit.columns.size + self.fit.rows.size
+
+    @property
+    def left(self) -> Doubles:
+        """W, shape (m, r)."""
+        return np.hstack([self.problem.C, self.fit.Q])
+
+    @property
+    def right(self) -> Doubles:
+        """H, shape (r, n)."""
+        return np.vstack([self.fit.P.T, self.problem.R.T])
+
+    def identity(self, position: int) -> tuple[Axis, int]:
+        """Axis and index of a factor; columns come first."""
+        n_columns = self.fit.columns.size
+        if position < n_columns:
+            return "columns", int(self.fit.columns[position])
+        return "rows", int(self.fit.rows[position - n_columns])
+
+    def identities(self) -> list[tuple[Axis, int]]:
+        """Axes and indices of all factors."""
+        return [self.identity(position) for position in range(self.size)]
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """Factor at ``position`` for the candidate ``place`` of an axis."""
+
+    position: int
+    axis: Axis
+    place: int
+    gain: float
+    """By which the squared error falls if no other weight changes."""
+    weights: Doubles
+    """First weights of the candidate, in the units of `JointProblem`."""
+
+
+class Trials:
+    """Makes trials among candidates, within limits, and counts the work and the exchanges."""
+
+    def __init__(self, candidates: Candidates, limits: Limits, work: Work) -> None:
+        self.candidates = candidates
+        self.limits = limits
+        self.work = work
+        self.tried = 0
+        self.kept = 0
+        self._pool: ThreadPoolExecutor | None = None
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Keep threads for trials within the block."""
+        n_threads = min(BATCH, n_threads_allowed())
+        with single_threaded_blas():
+            if n_threads == 1:
+                yield
+                return
+            with ThreadPoolExecutor(n_threads) as pool:
+                self._pool = pool
+                try:
+                    yield
+                finally:
+                    self._pool = None
+
+    # fits
+
+    def of(self, fit: Fit) -> Fitted:
+        """The fit with its products."""
+        return Fitted(fit, self.candidates.problem(fit.columns, fit.rows))
+
+    def refitted(
+        self, fitted: Fitted, rounds: int, *, goal: float = math.inf, tolerance: float = _SETTLED, share: bool = True
+    ) -> Fitted:
+        """Lower the error by rounds of coordinate descent, as long as ``goal`` is in reach."""
+        P, Q = fitted.fit.P.copy(), fitted.fit.Q.copy()
+        threads = share and P.size + Q.size >= _LARGE
+        error, operations = descend_jointly(
+            fitted.problem,
+            P,
+            Q,
+            squared_error=fitted.squared_error,
+            goal=goal,
+            max_rounds=rounds,
+            tolerance=tolerance,
+            threads=threads,
+        )
+        self.work.sweeps(operations)
+        return Fitted(replace(fitted.fit, P=P, Q=Q, squared_error=error), fitted.problem)
+
+    def polished(self, fitted: Fitted, tolerance: float = 1e-3, max_iterations: int = _POLISH_ITERATIONS) -> Fitted:
+        """Weights that violate the optimality conditions by little."""
+        P, Q = fitted.fit.P.copy(), fitted.fit.Q.copy()
+        error, _, iterations = solve_joint(fitted.problem, P, Q, tolerance, max_iterations)
+        r1, r2 = P.shape[1], Q.shape[1]
+        self.work.products(60.0 * (iterations + 1) * (P.size * r1 + Q.size * r2 + 2 * (P.size * r2 + Q.size * r1)))
+        if error >= fitted.squared_error:
+            return fitted
+        return Fitted(replace(fitted.fit, P=P, Q=Q, squared_error=error), fitted.problem)
+
+    def all(self, starts: Sequence[Fitted], rounds: int, goal: float) -> list[Fitted]:
+        """`refitted` of several selections, at the same time where there are threads."""
+
+        def run(start: Fitted) -> Fitted:
+            return self.refitted(start, rounds, goal=goal, share=self._pool is None)
+
+        self.tried += len(starts)
+        self.work.calls(len(starts))
+        self.work.products(sum(_MOVED * (start.fit.P.size + start.fit.Q.size) for start in starts))
+        return list(self._pool.map(run, starts) if self._pool and len(starts) > 1 else map(run, starts))
+
+    def batch_size(self, fitted: Fitted) -> int:
+        """How many trials to make at a time."""
+        return 1 if fitted.fit.P.size + fitted.fit.Q.size >= _LARGE else BATCH
+
+    # exchanges
+
+    def gains(self, fitted: Fitted) -> Doubles:
+        """By how much every exchange lowers the squared error with all other weights as they are.
+
+        Shape (candidate columns + candidate rows, r); minus infinity where an exchange is not allowed.
+        """
+        n_columns = self.candidates.columns.indices.size
+        gains = np.vstack([self._scores(fitted, "columns"), self._scores(fitted, "rows")])
+        gains -= self.worths(fitted)
+        positions = np.arange(fitted.size)
+        is_column = positions < fitted.fit.columns.size
+        of_candidates = np.arange(gains.shape[0]) < n_columns
+        if fitted.fit.columns.size == self.limits.most_columns:
+            gains[np.ix_(of_candidates, ~is_column)] = -np.inf
+        if fitted.fit.rows.size == self.limits.most_rows:
+            gains[np.ix_(~of_candidates, is_column)] = -np.inf
+        gains[:, self.fixed(fitted)] = -np.inf
+        gains[self.candidates.columns.positions(fitted.fit.columns)] = -np.inf
+        gains[n_columns + self.candidates.rows.positions(fitted.fit.rows)] = -np.inf
+        return gains
+
+    def fixed(self, fitted: Fitted) -> Flags:
+        """Which factors are included in any case."""
+        columns = np.isin(fitted.fit.columns, self.limits.included_columns)
+        return np.concatenate([columns, np.isin(fitted.fit.rows, self.limits.included_rows)])
+
+    def worths(self, fitted: Fitted) -> Doubles:
+        """By how much the squared error rises when a factor goes and all other weights stay."""
+        in_P, in_Q = fitted.problem.gradient(fitted.fit.P, fitted.fit.Q)
+        P, Q = fitted.fit.P, fitted.fit.Q
+        return np.concatenate([(P * (P - 2.0 * in_P)).sum(axis=0), (Q * (Q - 2.0 * in_Q)).sum(axis=0)])
+
+    def exchange(self, fitted: Fitted, place: int, position: int, gain: float) -> Exchange:
+        """One entry of `gains` with the first weights of the candidate."""
+        n_columns = self.candidates.columns.indices.size
+        axis: Axis = "columns" if place < n_columns else "rows"
+        at = place if place < n_columns else place - n_columns
+        side, left, right = self._side(fitted, axis)
+        coefficients = np.asarray(side.vectors[at] @ left)
+        slopes = side.products[at] - coefficients @ right + coefficients[position] * right[position]
+        return Exchange(position, axis, at, gain, np.maximum(slopes, 0.0) / side.lengths[at])
+
+    def exchanged(self, fitted: Fitted, exchange: Exchange) -> Fitted:
+        """The selection after an exchange, with the first weights of the candidate, not fitted."""
+        side = self.candidates.columns if exchange.axis == "columns" else self.candidates.rows
+        index = int(side.indices[exchange.place])
+        n_columns = fitted.fit.columns.size
+        if (exchange.position < n_columns) != (exchange.axis == "columns"):
+            smaller = self.candidates.without(fitted.fit, exchange.position)
+            return self.of(_grown(smaller, exchange, index, fitted.squared_error - exchange.gain))
+        at = exchange.position if exchange.axis == "columns" else exchange.position - n_columns
+        return _replaced(fitted, side, exchange, at, index)
+
+    def _side(self, fitted: Fitted, axis: Axis) -> tuple[CandidateSide, Doubles, Doubles]:
+        if axis == "columns":
+            return self.candidates.columns, fitted.left, fitted.right
+        return self.candidates.rows, fitted.right.T, fitted.left.T
+
+    def _scores(self, fitted: Fitted, axis: Axis) -> Doubles:
+        side, left, right = self._side(fitted, axis)
+        right = np.ascontiguousarray(right)
+        coefficients = np.asarray(side.vectors @ left)
+        scores = np.empty(coefficients.shape)
+        step = max(1, _BLOCK // right.shape[1])
+        for start in range(0, side.indices.size, step):
+            part = slice(start, start + step)
+            slopes = side.products[part] - coefficients[part] @ right
+            scores[part] = exchange_scores(slopes, coefficients[part], right)
+        n_candidates, size = coefficients.shape
+        self.work.products(float(n_candidates) * (size * sum(self.candidates.matrix.shape) + _MOVED * right.shape[1]))
+        self.work.scores(float(n_candidates) * size * right.shape[1])
+        return scores / side.lengths[:, None] ** 2
+
+
+def descend_jointly(
+    problem: JointProblem,
+    P: Doubles,
+    Q: Doubles,
+    *,
+    squared_error: float,
+    goal: float,
+    max_rounds: int,
+    tolerance: float,
+    threads: bool,
+) -> tuple[float, float]:
+    """Improve weights in place by coordinate descent on P and on Q in turn, as long as a goal is in reach.
+
+    Parameters
+    ----------
+    problem : JointProblem
+    P, Q : arrays, shape (n, r1) and (m, r2), in C order
+    squared_error : float
+        Of the weights as they are, or infinity.
+    goal : float
+        It ends where the squared error, by the way it has fallen, will not come below this.
+    max_rounds : int
+        Limit on the rounds, two sweeps over P and two over Q each.
+    tolerance : float
+        It ends where a round lowers the squared error by less than this part.
+    threads : bool
+        Whether rows of weights may be shared among threads.
+
+    Returns
+    -------
+    tuple
+        The squared error, and the multiplications spent.
+    """
+    if P.shape[1] + Q.shape[1] == 0:
+        return problem.squared_norm, 0.0
+    both = P.shape[1] > 0 and Q.shape[1] > 0
+    error, decrease, operations = squared_error, math.inf, 0.0
+    for _ in range(max_rounds):
+        of_P = of_Q = 0.0
+        if P.shape[1]:
+            coupling = _coupling(Q, problem.C, problem.R, both, P.shape, threads)
+            plain, whole, slopes, count = descend_rows(P, problem.linear_P, *coupling, problem.gram_C, threads=threads)
+            of_P = 2.0 * plain + slopes - whole
+            operations += count
+        if Q.shape[1]:
+            coupling = _coupling(P, problem.R, problem.C, both, Q.shape, threads)
+            plain, whole, slopes, count = descend_rows(Q, problem.linear_Q, *coupling, problem.gram_R, threads=threads)
+            of_Q = whole + slopes
+            operations += count
+        operations += both * (P.size * Q.shape[1] + Q.size * P.shape[1])
+        previous, error = error, max(0.0, problem.squared_norm + of_P + of_Q)
+        before, decrease = decrease, previous - error
+        if decrease <= tolerance * error:
+            break
+        if decrease < math.inf:  # the error falls about geometrically: what is left to gain, generously
+            ratio = min(_SLOWEST, max(_QUICKEST, decrease / before))
+            if error - decrease * ratio / (1.0 - ratio) > goal:
+                break
+    return error, operations
+
+
+def _coupling(
+    others: Doubles, theirs: Doubles, own: Doubles, both: bool, shape: tuple[int, ...], threads: bool
+) -> tuple[Doubles, Doubles]:
+    """What the other weights add to the linear term, as a product of two factors."""
+    if not both:
+        return np.empty((shape[0], 0)), np.empty((0, shape[1]))
+    return own, coupled(others, theirs, threads=threads)
+
+
+def _grown(fit: Fit, exchange: Exchange, index: int, error: float) -> Fit:
+    weights = exchange.weights
+    if exchange.axis == "columns":
+        return Fit(np.append(fit.columns, index), fit.rows, np.column_stack([fit.P, weights]), fit.Q.copy(), error)
+    return Fit(fit.columns, np.append(fit.rows, index), fit.P.copy(), np.column_stack([fit.Q, weights]), error)
+
+
+def _replaced(fitted: Fitted, side: CandidateSide, exchange: Exchange, at: int, index: int) -> Fitted:
+    """Column ``at`` of one side replaced, which leaves all arrays of the other side as they are."""
+    fit, problem = fitted.fit, fitted.problem
+    column = exchange.axis == "columns"
+    indices = (fit.columns if column else fit.rows).copy()
+    weights = (fit.P if column else fit.Q).copy()
+    vectors = (problem.C if column else problem.R).copy()
+    linear = (problem.linear_P if column else problem.linear_Q).copy()
+    lengths = (problem.column_lengths if column else problem.row_lengths).copy()
+    gram = (problem.gram_C if column else problem.gram_R).copy()
+    length, products = side.lengths[exchange.place], side.products[exchange.place]
+    indices[at], lengths[at], weights[:, at] = index, length, exchange.weights
+    vectors[:, at] = side.vectors[exchange.place] / length
+    linear[:, at] = -products / length
+    gram[at] = gram[:, at] = products[indices] / (lengths * length)
+    if column:
+        return Fitted(
+            Fit(indices, fit.rows, weights, fit.Q, fitted.squared_error - exchange.gain),
+            replace(problem, C=vectors, linear_P=linear, column_lengths=lengths, gram_C=gram),
+        )
+    return Fitted(
+        Fit(fit.columns, indices, fit.P, weights, fitted.squared_error - exchange.gain),
+        replace(problem, R=vectors, linear_Q=linear, row_lengths=lengths, gram_R=gram),
+    )

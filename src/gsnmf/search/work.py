@@ -1,0 +1,61 @@
+"""Work that a search has done and may still do, counted so that it is the same on every machine.
+
+Work is measured in nominal seconds: the operations that were really carried out, each kind at the rate of one ordinary
+core. A limit on work therefore ends a search at the same place everywhere. A limit on time is a second one, which does
+not.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+_PRODUCT = 1.5e-10
+"""Nominal seconds of a multiplication in a product of matrices."""
+_SWEEP = 5e-10
+"""In a sweep of coordinate descent."""
+_SCORE = 2e-10
+"""In the score of an exchange."""
+_CALL = 2e-4
+"""Of preparing one trial, whatever its size."""
+
+
+@dataclass
+class Work:
+    """A counter with limits.
+
+    Attributes
+    ----------
+    limit : float
+        Nominal seconds that may be spent; raised when a search goes on.
+    deadline : float
+        On the clock of `time.monotonic`.
+    spent : float
+        Nominal seconds.
+    """
+
+    limit: float
+    deadline: float = float("inf")
+    spent: float = 0.0
+    out_of_time: bool = field(default=False, init=False)
+
+    def products(self, operations: float) -> None:
+        """Count multiplications of products of matrices."""
+        self.spent += _PRODUCT * operations
+
+    def sweeps(self, operations: float) -> None:
+        """Count multiplications of sweeps."""
+        self.spent += _SWEEP * operations
+
+    def scores(self, operations: float) -> None:
+        """Count multiplications of scores."""
+        self.spent += _SCORE * operations
+
+    def calls(self, count: int = 1) -> None:
+        """Count trials, for what each costs apart from its operations."""
+        self.spent += _CALL * count
+
+    def left(self, until: float = float("inf")) -> bool:
+        """Whether there is work left, of the whole limit or ``until`` so much is spent, and time."""
+        self.out_of_time = self.out_of_time or time.monotonic() >= self.deadline
+        return not self.out_of_time and self.spent < min(self.limit, until)

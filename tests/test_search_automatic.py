@@ -1,0 +1,231 @@
+"""The automatic search: what it guarantees, what it records, and how it ends."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import gsnmf
+from gsnmf.convex.selection import convex_selection
+from gsnmf.datasets import fully_random
+from gsnmf.matrices import wrap
+from gsnmf.metrics import accuracy
+from gsnmf.search.automatic import Search, automatic_search, automatic_selection
+from gsnmf.search.pursuit import pursuit
+from gsnmf.selection.constraints import Constraints
+from gsnmf.selection.successive_nonnegative import successive_nonnegative_projection
+from gsnmf.selection.successive_projection import (
+    generalized_successive_projection,
+    successive_projection,
+    successive_projection_both,
+)
+from gsnmf.selection.xray import xray
+
+EFFORTS = ("fast", "balanced", "best")
+ROUNDING = 1e-5
+
+
+def random_matrix(seed, shape=(25, 18), density=0.7):
+    rng = np.random.default_rng(seed)
+    return rng.random(shape) * (rng.random(shape) < density)
+
+
+def error_of(matrix, selection):
+    return gsnmf.fit_weights(matrix, selection.columns, selection.rows, tolerance=1e-5).relative_error
+
+
+def answers_to_number(held, rank):
+    yield generalized_successive_projection(held, rank)
+    yield pursuit(held, rank)
+    yield convex_selection(held, rank, warn=False)
+    for axis in ("columns", "rows"):
+        if rank <= held.shape[axis == "columns"]:
+            yield successive_projection(held, rank, axis=axis)
+            yield successive_nonnegative_projection(held, rank, axis=axis)
+            yield xray(held, rank, axis=axis)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("rank", [2, 5])
+def test_balanced_is_never_worse_than_any_single_method(seed, rank):
+    matrix = random_matrix(seed, (20 + seed, 24 - 2 * seed), 0.4 + 0.1 * seed)
+    found = automatic_search(wrap(matrix), rank)
+    reached = error_of(matrix, found.selection)
+    for answer in answers_to_number(wrap(matrix), rank):
+        assert reached <= error_of(matrix, answer) + ROUNDING, answer.method
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("pair", [(4, 0), (0, 3), (3, 2)])
+def test_a_pair_is_searched_for_too(seed, pair):
+    matrix = random_matrix(seed)
+    held = wrap(matrix)
+    found = automatic_search(held, pair)
+    assert (found.fit.columns.size, found.fit.rows.size) == pair
+    reached = error_of(matrix, found.selection)
+    assert reached <= error_of(matrix, successive_projection_both(held, *pair)) + ROUNDING
+    assert reached <= error_of(matrix, convex_selection(held, pair, warn=False)) + ROUNDING
+    if pair[1] == 0:
+        assert reached <= error_of(matrix, successive_nonnegative_projection(held, pair[0], axis="columns")) + ROUNDING
+
+
+@pytest.mark.parametrize("rank", [3, (2, 3)])
+@pytest.mark.parametrize("seed", range(2))
+def test_more_effort_is_never_worse(seed, rank):
+    matrix = random_matrix(seed, (14, 11))
+    errors = [error_of(matrix, automatic_selection(wrap(matrix), rank, effort)) for effort in EFFORTS]
+    assert errors[1] <= errors[0] + ROUNDING
+    assert errors[2] <= errors[1] + ROUNDING
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("rank", [10, (6, 4)])
+def test_fast_is_exact_where_the_best_start_is_not_the_closest(seed, rank):
+    data = fully_random(0.02, shape=(100, 100), n_columns=6, n_rows=4, random_state=seed)
+    found = automatic_selection(wrap(data.matrix), rank, "fast")
+    assert accuracy(found.columns, found.rows, data.columns, data.rows) == 1.0
+
+
+@given(st.data())
+@settings(max_examples=15, deadline=None)
+def test_constraints_are_obeyed(data):
+    matrix = random_matrix(data.draw(st.integers(0, 1000)), (9, 11), data.draw(st.floats(0.2, 1.0)))
+    include = data.draw(st.lists(st.integers(0, 5), max_size=2, unique=True))
+    exclude = data.draw(st.lists(st.integers(6, 10), max_size=4, unique=True))
+    least_rows = data.draw(st.integers(0, 2))
+    constraints = Constraints(include_columns=include, exclude_columns=exclude, at_least=(0, least_rows))
+    if not matrix[:, include].any(axis=0).all():
+        with pytest.raises(ValueError, match="include_columns must not be zero in the matrix"):
+            automatic_search(wrap(matrix), 5, "fast", constraints=constraints)
+        return
+    found = automatic_search(wrap(matrix), 5, "fast", constraints=constraints)
+    assert constraints.resolve((9, 11), 5).obeyed_by(found.fit.columns, found.fit.rows)
+    if np.count_nonzero(matrix.any(axis=1)) >= least_rows:
+        assert found.fit.rows.size >= least_rows
+
+
+def test_constrained_answers_are_good():
+    """What was planted is found around what must be in and what must be out."""
+    data = fully_random(0.001, shape=(40, 50), n_columns=4, n_rows=3, random_state=0)
+    other = int(np.setdiff1d(np.arange(50), data.columns)[0])
+    constraints = Constraints(include_columns=[other], exclude_rows=np.setdiff1d(np.arange(40), data.rows))
+    found = automatic_selection(wrap(data.matrix), 8, constraints=constraints)
+    assert sorted(found.columns) == sorted([other, *data.columns])
+    assert sorted(found.rows) == sorted(data.rows)
+
+
+def test_the_record_tells_what_happened():
+    matrix = random_matrix(0, (40, 30))
+    found = automatic_search(wrap(matrix), 6)
+    record = found.record
+    best = math.sqrt(found.fit.squared_error / np.square(matrix).sum())
+    assert {"spa on rows", "spa on columns", "gspa", "convex"} <= {start.name for start in record.starts}
+    assert all(start.relative_error >= best - 1e-9 for start in record.starts)
+    assert all(start.n_columns + start.n_rows == 6 for start in record.starts)
+    assert record.n_candidates == (30, 40)
+    assert 0 < record.exchanges_kept < record.exchanges_tried
+    assert record.perturbations >= record.perturbations_kept
+    assert record.end == "nothing better nearby"
+    assert record.optimal_under_exchanges
+    assert "optimal under single exchanges; ended: nothing better nearby" in str(record)
+
+
+def test_the_end_of_balanced_is_optimal_under_single_exchanges():
+    matrix = random_matrix(3, (8, 9))
+    found = automatic_search(wrap(matrix), 3)
+    assert found.record.optimal_under_exchanges
+    reached = error_of(matrix, found.selection)
+    columns, rows = found.fit.columns.tolist(), found.fit.rows.tolist()
+    everything = [("columns", j) for j in range(9)] + [("rows", i) for i in range(8)]
+    chosen = [("columns", j) for j in columns] + [("rows", i) for i in rows]
+    for gone in chosen:
+        for new in set(everything) - set(chosen):
+            trial = [one for one in chosen if one != gone] + [new]
+            trial_columns = [j for axis, j in trial if axis == "columns"]
+            trial_rows = [i for axis, i in trial if axis == "rows"]
+            assert gsnmf.fit_weights(matrix, trial_columns, trial_rows).relative_error >= reached * (1 - 1e-3)
+
+
+def test_the_fit_is_that_of_the_selection():
+    matrix = random_matrix(1)
+    found = automatic_search(wrap(matrix), 4, "fast")
+    fit = found.fit
+    P = fit.P / np.linalg.norm(matrix[:, fit.columns], axis=0)
+    Q = fit.Q / np.linalg.norm(matrix[fit.rows], axis=1)
+    residual = matrix - matrix[:, fit.columns] @ P.T - Q @ matrix[fit.rows]
+    assert fit.squared_error == pytest.approx(np.square(residual).sum())
+    assert found.selection.columns.tolist() == fit.columns.tolist()
+
+
+def test_searches_repeat_and_containers_agree():
+    matrix = random_matrix(2, (60, 45), 0.3)
+    first, again = (automatic_selection(wrap(matrix), 5) for _ in range(2))
+    sparse = automatic_selection(wrap(sp.csr_array(matrix)), 5)
+    assert first.columns.tolist() == again.columns.tolist()
+    assert first.rows.tolist() == again.rows.tolist()
+    assert error_of(matrix, sparse) == pytest.approx(error_of(matrix, first), rel=1e-6)
+
+
+def test_exact_and_empty_matrices_end_early():
+    rng = np.random.default_rng(2)
+    found = automatic_search(wrap(rng.random((15, 2)) @ rng.random((2, 12))), 6)
+    assert found.record.end == "error is zero"
+    assert found.selection.stop_reason in ("rank reached", "residual is zero")
+    zero = automatic_search(wrap(np.zeros((4, 3))), 2)
+    assert zero.selection.n_selected == 0
+    assert zero.record.end == "error is zero"
+
+
+def test_a_time_limit_returns_the_best_so_far():
+    found = automatic_search(wrap(random_matrix(5, (80, 90))), 10, "best", time_limit=0.05)
+    assert found.record.end == "time limit"
+    assert found.selection.n_selected == 10
+
+
+@pytest.mark.parametrize("limit", [0, -1.0, math.nan, "soon", True])
+def test_wrong_time_limits(limit):
+    with pytest.raises(ValueError, match="time_limit must be a number of seconds above 0, or None; got"):
+        automatic_search(wrap(np.ones((3, 3))), 1, time_limit=limit)
+
+
+def test_progress_is_told():
+    seen = []
+    found = automatic_search(wrap(random_matrix(6)), 4, progress=lambda *told: seen.append(told))
+    stages, done, total, qualities = zip(*seen, strict=True)
+    assert list(dict.fromkeys(stages)) == ["fast", "balanced"]
+    assert all(0 <= part <= whole for part, whole in zip(done, total, strict=True))
+    assert list(done) == sorted(done)
+    assert list(qualities) == sorted(qualities)
+    reached = 1 - math.sqrt(found.fit.squared_error / np.square(random_matrix(6)).sum())
+    assert qualities[-1] == pytest.approx(reached, abs=1e-4)
+
+
+def test_an_interrupt_carries_the_best_so_far():
+    calls = []
+
+    def interrupt(*told):
+        calls.append(told)
+        if len(calls) == 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        automatic_search(wrap(random_matrix(7)), 4, progress=interrupt)
+    best = caught.value.best_so_far
+    assert best.selection.n_selected == 4
+    assert 1 - math.sqrt(best.fit.squared_error / np.square(random_matrix(7)).sum()) == pytest.approx(calls[-1][-1])
+
+
+def test_a_search_can_be_asked():
+    search = Search(wrap(random_matrix(8)), 3, "fast")
+    assert not search.started
+    found = search.run()
+    assert search.started
+    assert search.result().selection.columns.tolist() == found.selection.columns.tolist()
+
+
+def test_contradictions_are_errors_before_any_work():
+    with pytest.raises(ValueError, match="at most 2 indices can be included"):
+        automatic_search(wrap(np.ones((5, 5))), 2, constraints=Constraints(include_rows=[0, 1, 2]))
