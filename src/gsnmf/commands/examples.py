@@ -15,6 +15,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from gsnmf.datasets.readers.labelled import LabelledMatrix
+from gsnmf.explanation.comparison import compare
 from gsnmf.factorization.functions import factorize
 from gsnmf.matrices.checks import check_matrix
 from gsnmf.reports.findings import Bar, Findings, gather
@@ -116,7 +117,8 @@ def _example(name: str, title: str, about: str, data: LabelledMatrix, rank: int)
     result = factorize(data.matrix, rank)
     others = [_alternative(data, rank, method, scale) for method, scale in _ALTERNATIVES]
     parameters = {"Rank": str(rank), "Method": "auto", "Effort": "balanced"}
-    findings = gather(result, data, title=title, about=about, others=others, parameters=parameters)
+    compared = compare(result, nmf=True)
+    findings = gather(result, data, title=title, about=about, comparison=compared, others=others, parameters=parameters)
     return Example(name, result, findings)
 
 

@@ -40,7 +40,7 @@ def stages(quiet: bool, count: int | None = None) -> Iterator[Callable[[str], No
 
         def begin(stage: str) -> None:
             nonlocal begun
-            progress.update(task, description=stage, completed=begun, note="")
+            progress.update(task, description=stage, completed=begun, note="", refresh=True)
             begun += 1
 
         with announced_compilation(), _heard(lambda message: progress.update(task, note=message)):

@@ -158,13 +158,13 @@ def _cards(model: TopicModel, coherences: Doubles) -> tuple[TopicCard, ...]:
 
 
 def _words(model: TopicModel, k: int, topic: Topic) -> tuple[Word, ...]:
-    positions = model.top_words(len(topic.words))[k]
-    values = model.components[k, positions]
-    largest = float(values.max(initial=0.0)) or 1.0
-    leading = set(topic.leading) if topic.kind == "word" else set()
+    """The words of a topic; a chosen word, which is often many times as strong as all others, has a full bar."""
+    values = model.components[k, model.top_words(len(topic.words))[k]]
+    leading = [topic.kind == "word" and word in topic.leading for word in topic.words]
+    largest = float(values[~np.array(leading, dtype=bool)].max(initial=0.0)) or float(values.max(initial=0.0)) or 1.0
     return tuple(
-        Word(shown(word), float(value / largest), word in leading)
-        for word, value in zip(topic.words, values, strict=True)
+        Word(shown(word), min(float(value) / largest, 1.0), chosen)
+        for word, value, chosen in zip(topic.words, values, leading, strict=True)
     )
 
 
