@@ -29,7 +29,6 @@ def main() -> None:
     missing = [library for library in ("anndata", "scanpy") if find_spec(library) is None]
     if missing:
         print(f"Skipped: this example needs {' and '.join(missing)}; pip install {' '.join(missing)}.")
-        print("\nConclusion: none without the data, which come with scanpy.")
         return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of libraries about each other
