@@ -68,7 +68,7 @@ def test_every_choice_of_pursuit_lowers_the_error_by_what_it_guarantees(seed, de
 def test_pursuit_is_nested():
     matrix = random_matrix(1)
     small, large = (gsnmf.select(matrix, rank, method="pursuit") for rank in (4, 7))
-    assert large.order.startswith(small.order)
+    assert large.order[: len(small.order)] == small.order
     assert large.columns[: small.columns.size].tolist() == small.columns.tolist()
     assert large.rows[: small.rows.size].tolist() == small.rows.tolist()
 

@@ -83,7 +83,7 @@ def test_the_printed_rule_looks_at_the_objective_alone(matrix):
     assert fine.converged
     assert 2 <= rough.n_iterations < fine.n_iterations
     best = run(matrix, 0.3, tolerance=1e-15, max_iterations=3000)
-    model = ConvexModel(wrap(matrix), 0.3, TRACE, True)
+    model = ConvexModel(wrap(matrix), 0.3, TRACE)
     again = fast_gradient(model, best.columns, best.rows, best.X, best.Y, tolerance=1e-3, as_printed=True)
     assert again.n_iterations == 2
 

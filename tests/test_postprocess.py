@@ -38,7 +38,11 @@ def test_largest_diagonal(by_hand):
     selection = largest_diagonal(by_hand, 2, 1, "convex")
     assert_array_equal(selection.columns, [0, 2])
     assert_array_equal(selection.rows, [2])
-    assert (selection.order, selection.method, selection.stop_reason) == ("ccr", "convex", "rank reached")
+    assert (selection.order, selection.method, selection.stop_reason) == (
+        ("columns", "columns", "rows"),
+        "convex",
+        "rank reached",
+    )
 
 
 def test_largest_diagonal_gives_what_there_is(by_hand):
@@ -85,7 +89,7 @@ def test_by_importance_is_the_papers_procedure(seed):
     solution = solve_convex(matrix, 6)
     selection = by_importance(solution, wrap(matrix), 6, "convex")
     columns, rows = iter(selection.columns.tolist()), iter(selection.rows.tolist())
-    found = [(letter, next(columns if letter == "c" else rows)) for letter in selection.order]
+    found = [(axis[0], next(columns if axis == "columns" else rows)) for axis in selection.order]
     assert found == textbook_importance(matrix, solution, 6)
     assert selection.stop_reason == "rank reached"
 
@@ -159,7 +163,7 @@ def test_a_short_selection_is_completed(by_hand):
     full = completed(short, 3, 1, np.array([0, 3, 1]), np.array([2]))
     assert_array_equal(full.columns, [0, 3, 1])
     assert_array_equal(full.rows, [2])
-    assert (full.order, full.stop_reason) == ("cccr", "rank reached")
+    assert (full.order, full.stop_reason) == (("columns",) * 3 + ("rows",), "rank reached")
 
 
 @pytest.mark.parametrize("rank", [8, (5, 3), (1, 7), (9, 0), (0, 3)])

@@ -219,7 +219,7 @@ def test_an_interrupt_carries_the_best_so_far():
 
 
 def test_a_search_can_be_asked():
-    search = Search(wrap(random_matrix(8)), 3, "fast")
+    search = Search(wrap(random_matrix(8)), Constraints().resolve(random_matrix(8).shape, 3), "fast")
     assert not search.started
     found = search.run()
     assert search.started

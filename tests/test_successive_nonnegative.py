@@ -133,7 +133,7 @@ def test_rank_above_the_true_rank_stops_and_says_so():
     assert selection.stop_reason == "residual is zero"
     assert set(selection.columns.tolist()) == true
     assert selection.rows.size == 0
-    assert selection.order == "cccc"
+    assert selection.order == ("columns",) * 4
 
 
 def test_zero_and_repeated_columns():

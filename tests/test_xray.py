@@ -158,7 +158,7 @@ def test_rank_above_the_true_rank_stops_and_says_so(rule):
     assert true <= set(selection.columns.tolist())
     assert rule == "greedy" or selection.n_selected == 4
     assert selection.rows.size == 0
-    assert selection.order == "c" * selection.n_selected
+    assert selection.order == ("columns",) * selection.n_selected
 
 
 @pytest.mark.parametrize("rule", RULES)

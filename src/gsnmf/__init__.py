@@ -13,14 +13,16 @@ if TYPE_CHECKING:
     from gsnmf.factorization.registry import Method, methods
     from gsnmf.factorization.saving import load, save
     from gsnmf.matrices.scaling import Scaling, scale
-    from gsnmf.results import ConvexSolution, Factor, Factorization, Selection, Weights
+    from gsnmf.results import ConvexSolution, Factor, Factorization, SearchRecord, Selection, Weights
     from gsnmf.search.ranks import RankPath, rank_path
+    from gsnmf.selection.constraints import Constraints
     from gsnmf.support.reasons import StopReason
     from gsnmf.support.tables import Table
     from gsnmf.weights import fit_weights
 
 __all__ = [
     "GSNMF",
+    "Constraints",
     "ConvexSolution",
     "Factor",
     "Factorization",
@@ -28,6 +30,7 @@ __all__ = [
     "Method",
     "RankPath",
     "Scaling",
+    "SearchRecord",
     "Selection",
     "StopReason",
     "Table",
@@ -59,7 +62,9 @@ _HOMES = {
     "save": "factorization.saving",
     "Scaling": "matrices.scaling",
     "scale": "matrices.scaling",
+    "Constraints": "selection.constraints",
     "ConvexSolution": "results",
+    "SearchRecord": "results",
     "Factor": "results",
     "Factorization": "results",
     "Selection": "results",

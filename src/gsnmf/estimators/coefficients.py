@@ -29,20 +29,27 @@ def coefficients(samples: Matrix, components: Floats, features: Indices, kind: C
     return samples.map_rows(work, components.shape[0], shared=(components,))
 
 
-def strongest_component(W: Any, components: Floats) -> Any:
-    """The component with the largest part in each sample's reconstruction; -1 for a sample without coefficients.
+def strongest_component(W: Any, means: Doubles) -> Any:
+    """The component that is strongest in each sample, compared with its mean; -1 for a sample without coefficients.
 
-    A part is a coefficient times the sum of the component, so that the scale of a component does not matter.
+    Coefficients are divided by their means over the training samples, so that the scale of a component does not
+    matter. On labelled documents this agrees better with the classes than coefficients as they are, or times the sum or
+    length of their component.
 
     Examples
     --------
-    >>> strongest_component(np.array([[1.0, 3.0], [0.0, 0.0]]), np.array([[9.0], [1.0]]))
+    >>> strongest_component(np.array([[1.0, 3.0], [0.0, 0.0]]), np.array([0.1, 1.0]))
     array([ 0, -1])
     """
-    if components.shape[0] == 0:
+    if means.size == 0:
         return np.full(W.shape[0], -1)
-    parts = W * component_sums(components)
-    return np.where(parts.max(axis=1) > 0, parts.argmax(axis=1), -1)
+    relative = W / np.where(means > 0, means, 1.0)
+    return np.where(relative.max(axis=1) > 0, relative.argmax(axis=1), -1)
+
+
+def mean_coefficients(W: Any) -> Doubles:
+    """Mean coefficient of each component; computed now, also if the coefficients are lazy."""
+    return np.asarray(W.mean(axis=0), dtype=np.float64)
 
 
 def component_sums(components: Floats) -> Doubles:

@@ -13,9 +13,16 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from gsnmf.estimators.coefficients import COEFFICIENTS, Coefficients, coefficients, component_sums, strongest_component
+from gsnmf.estimators.coefficients import (
+    COEFFICIENTS,
+    Coefficients,
+    coefficients,
+    component_sums,
+    mean_coefficients,
+    strongest_component,
+)
 from gsnmf.estimators.input import checked_samples
-from gsnmf.estimators.naming import component_names, index_names, names_out, sample_names
+from gsnmf.estimators.naming import component_names, index_names, index_of, named_constraints, names_out, sample_names
 from gsnmf.estimators.target import smallest_factorization
 from gsnmf.factorization.path import Request, solve
 from gsnmf.factorization.registry import Ranks, find_method
@@ -27,12 +34,18 @@ from gsnmf.metrics import quality
 from gsnmf.results import Factorization
 from gsnmf.results.factors import described_factors
 from gsnmf.search.automatic import Effort
-from gsnmf.support.arrays import Floats, Indices
+from gsnmf.selection.constraints import Constraints
+from gsnmf.support.arrays import Doubles, Floats, Indices
 from gsnmf.support.tables import Table
 from gsnmf.weights import DEFAULT_MAX_ITERATIONS, DEFAULT_TOLERANCE, warn_unless_converged
 
 _REMEMBERED = 100
 """Training samples, the strongest of each component, that a model remembers when the training data are gone."""
+
+
+def _logged(stage: str, done: float, total: float, quality: float) -> None:
+    """Progress of a search, as a line of the logger."""
+    logger.info("%s: %.0f%% of the work done, quality %.2f%%", stage, 100 * done / total, 100 * quality)
 
 
 class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -64,6 +77,11 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     coefficients : {"refit", "model"}
         What `transform` gives. ``"refit"``: the best nonnegative coefficients for ``components_``. ``"model"``: those
         of the model above, in which the coefficient of an anchor feature is the sample's own value there.
+    constraints : gsnmf.Constraints, optional
+        Which features (columns) and samples (rows) must be chosen, which must not, and how many of each at least and at
+        most: by indices, boolean masks, or, for a DataFrame, names of its columns and labels of its index.
+    time_limit : float, optional
+        Seconds after which ``method="auto"`` settles for the best so far.
     tol : float
         On the relative violation of the optimality conditions of the weights (`gsnmf.weights`).
     max_iter : int
@@ -84,7 +102,8 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     row_weights_ : array, shape (n_samples, r2)
         P2.
     labels_ : int array, shape (n_samples,)
-        The strongest component of each training sample, as `predict` gives it.
+        The strongest component of each training sample, as `predict` gives it; not for a Dask array, which `predict`
+        reads when it is asked.
     reconstruction_err_ : float
         ||X - W H||_F with the W of the model above.
     quality_ : float
@@ -108,7 +127,7 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     A sparse X stays sparse: the time goes with its nonzeros. What is dense are the coefficients and the components.
     float32 stays float32.
 
-    A Dask array is read chunk by chunk; what has one entry per sample (`transform`, ``row_weights_``, ``labels_``) is a
+    A Dask array is read chunk by chunk; what has one entry per sample (`transform`, `predict`, ``row_weights_``) is a
     Dask array with the same chunks of samples, computed when it is asked for.
 
     See Also
@@ -131,6 +150,7 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     _strongest_samples: list[tuple[Indices, Floats]] | None
+    _means: Doubles | None
 
     def __init__(
         self,
@@ -141,6 +161,8 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         effort: Effort = "balanced",
         scale: bool = False,
         coefficients: Coefficients = "refit",
+        constraints: Constraints | None = None,
+        time_limit: float | None = None,
         tol: float = DEFAULT_TOLERANCE,
         max_iter: int = DEFAULT_MAX_ITERATIONS,
         verbose: int = 0,
@@ -151,6 +173,8 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.effort = effort
         self.scale = scale
         self.coefficients = coefficients
+        self.constraints = constraints
+        self.time_limit = time_limit
         self.tol = tol
         self.max_iter = max_iter
         self.verbose = verbose
@@ -180,12 +204,14 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             The same as ``fit(X).transform(X)``.
         """
         samples = checked_samples(self, X, reset=True)
+        self._constraints = named_constraints(self.constraints, getattr(self, "feature_names_in_", None), index_of(X))
         with announced_compilation(self.verbose):
             result = self._factorized(samples)
             self._remember(result, index_names(X))
             W = self._coefficients(samples)
-        self.labels_ = strongest_component(W, self.components_)
         if samples.in_memory:
+            self._means = mean_coefficients(W)
+            self.labels_ = strongest_component(W, self._means)
             self._strongest_samples = samples.strongest_rows(W, _REMEMBERED)
         return W
 
@@ -205,7 +231,7 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self._coefficients(checked_samples(self, X))
 
     def predict(self, X: Any) -> Any:
-        """The strongest component of each sample, the one with the largest part in its reconstruction.
+        """The strongest component of each sample, compared with how strong it is in the training samples on average.
 
         Parameters
         ----------
@@ -217,7 +243,10 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         int array, shape (n_samples,)
             -1 for a sample without coefficients.
         """
-        return strongest_component(self.transform(X), self.components_)
+        W = self.transform(X)
+        if self._means is None:
+            self._means = mean_coefficients(self._coefficients(self.result_.source))
+        return strongest_component(W, self._means)
 
     def fit_predict(self, X: Any, y: Any = None) -> Any:
         """Fit, and return ``labels_``."""
@@ -351,6 +380,7 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             self._strongest()
             state["_strongest_samples"] = self._strongest_samples
         state.pop("result_", None)
+        state.pop("_constraints", None)
         return state
 
     def __getattr__(self, name: str) -> Any:
@@ -389,6 +419,9 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             scale=self.scale,
             tolerance=self.tol,
             max_iterations=self.max_iter,
+            constraints=self._constraints,
+            time_limit=self.time_limit,
+            progress=_logged if self.verbose else None,
         )
         result = solve(samples, request)
         warn_unless_converged(result.weights, self.tol)
@@ -408,6 +441,7 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.n_iter_ = max(1, result.n_iterations)
         self.sample_names_in_ = names
         self._strongest_samples = None
+        self._means = None
 
     def _coefficients(self, samples: Matrix) -> Any:
         return coefficients(samples, self.components_, self.feature_indices_, self.coefficients)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from gsnmf.selection.constraints import Constraints, indices_of_names
 
 
 def index_names(X: Any) -> tuple[str, ...] | None:
@@ -15,6 +18,30 @@ def index_names(X: Any) -> tuple[str, ...] | None:
     if index is None or callable(index) or type(index).__name__ == "RangeIndex":
         return None
     return tuple(map(str, index))
+
+
+def index_of(X: Any) -> Sequence[Any] | None:
+    """Labels of the samples of a DataFrame; None for anything else."""
+    index = getattr(X, "index", None)
+    return None if index is None or callable(index) else list(index)
+
+
+def named_constraints(
+    constraints: Constraints | None, features: Sequence[Any] | None, samples: Sequence[Any] | None
+) -> Constraints | None:
+    """Constraints whose names of features and labels of samples are replaced by their positions."""
+    if not isinstance(constraints, Constraints):
+        return constraints
+    resolved: dict[str, Any] = {}
+    for axis, names in (("columns", features), ("rows", samples)):
+        for verb in ("include", "exclude"):
+            field = f"{verb}_{axis}"
+            given = getattr(constraints, field)
+            if len(given) and any(isinstance(name, str) for name in np.asarray(given).tolist()):
+                if names is None:
+                    raise ValueError(f"{field} must be integers or a mask, as the data has no names; got {given!r}.")
+                resolved[field] = indices_of_names(list(given), list(names), field)
+    return replace(constraints, **resolved)
 
 
 def names_out(names: Any) -> Any:

@@ -14,7 +14,7 @@ from gsnmf.support.whole_files import whole_file
 
 _FORMAT = "gsnmf model"
 _VERSION = 1
-_ARRAYS = ("components_", "column_weights_", "feature_indices_", "sample_indices_", "labels_")
+_ARRAYS = ("components_", "column_weights_", "feature_indices_", "sample_indices_", "labels_", "_means")
 _NUMBERS = ("n_components_", "n_features_in_", "n_samples_fit_", "quality_", "reconstruction_err_", "n_iter_")
 
 Model = TypeVar("Model")
@@ -26,7 +26,7 @@ def save_model(model: Any, path: str | Path) -> None:
     record = {
         "format": _FORMAT,
         "version": _VERSION,
-        "parameters": model.get_params(),
+        "parameters": {name: value for name, value in model.get_params().items() if name != "constraints"},
         "numbers": {name: getattr(model, name) for name in _NUMBERS},
         "order": list(selection.order),
         "method": selection.method,

@@ -8,7 +8,8 @@ from typing import Any
 from gsnmf.factorization.path import Request, choose, solve
 from gsnmf.matrices import wrap
 from gsnmf.results import Factorization, Selection
-from gsnmf.search.automatic import Effort
+from gsnmf.search.automatic import Effort, Progress
+from gsnmf.selection.constraints import Constraints
 from gsnmf.weights import DEFAULT_MAX_ITERATIONS, DEFAULT_TOLERANCE, warn_unless_converged
 
 
@@ -22,6 +23,9 @@ def factorize(
     tolerance: float = DEFAULT_TOLERANCE,
     max_iterations: int = DEFAULT_MAX_ITERATIONS,
     checkpoint: str | os.PathLike[str] | None = None,
+    constraints: Constraints | None = None,
+    time_limit: float | None = None,
+    progress: Progress | None = None,
 ) -> Factorization:
     r"""Explain a nonnegative matrix by a few of its own columns and rows.
 
@@ -51,10 +55,22 @@ def factorize(
     checkpoint : path, optional
         A file from which an interrupted choice of the same columns and rows goes on, and which it keeps up to date;
         for the methods "gspa", "spa-columns" and "spa-rows".
+    constraints : gsnmf.Constraints, optional
+        What must be chosen, what must not, and how many of each at least and at most.
+    time_limit : float, optional
+        Seconds after which ``method="auto"`` returns the best so far; the answer then depends on the machine.
+    progress : callable, optional
+        Called by ``method="auto"`` with the stage, the work done, the work in all, and the best quality so far.
 
     Returns
     -------
     Factorization
+        ``result.search`` tells what ``method="auto"`` did; ``result.alternatives()`` what else could have been chosen.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        As it came, with the best so far, a Factorization or None, as its attribute ``best_so_far``.
 
     Examples
     --------
@@ -77,6 +93,9 @@ def factorize(
         checkpoint=checkpoint,
         tolerance=tolerance,
         max_iterations=max_iterations,
+        constraints=constraints,
+        time_limit=time_limit,
+        progress=progress,
     )
     result = solve(wrap(matrix), request)
     warn_unless_converged(result.weights, request.tolerance)
@@ -91,6 +110,9 @@ def select(
     effort: Effort = "balanced",
     scale: bool = False,
     checkpoint: str | os.PathLike[str] | None = None,
+    constraints: Constraints | None = None,
+    time_limit: float | None = None,
+    progress: Progress | None = None,
 ) -> Selection:
     """Choose columns and rows of a nonnegative matrix, without weights; parameters as for `factorize`.
 
@@ -100,5 +122,14 @@ def select(
     >>> gsnmf.select([[1, 0, 2], [0, 1, 2], [0, 0, 1]], 2, method="spa-rows").rows
     array([0, 1])
     """
-    request = Request.of(rank, method=method, effort=effort, scale=scale, checkpoint=checkpoint)
+    request = Request.of(
+        rank,
+        method=method,
+        effort=effort,
+        scale=scale,
+        checkpoint=checkpoint,
+        constraints=constraints,
+        time_limit=time_limit,
+        progress=progress,
+    )
     return choose(wrap(matrix), request).selection

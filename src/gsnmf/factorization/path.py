@@ -6,7 +6,8 @@ matrix -> (scale) -> choose columns and rows -> weights -> Factorization
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from gsnmf.factorization.registry import Method, Rank, Task, find_method
@@ -16,7 +17,11 @@ from gsnmf.matrices.holding import hold
 from gsnmf.matrices.scaling import scaling_of
 from gsnmf.results import Choice, Factorization
 from gsnmf.results.checkpoint import Checkpoint
-from gsnmf.search.automatic import Effort, check_effort
+from gsnmf.search.alternatives import alternatives
+from gsnmf.search.automatic import Effort, Progress, check_effort, check_time_limit
+from gsnmf.search.starting_weights import starting_weights
+from gsnmf.selection.constraints import Constraints, Limits
+from gsnmf.support.arrays import COLUMNS_ALONE
 from gsnmf.weights import DEFAULT_MAX_ITERATIONS, DEFAULT_TOLERANCE, solve_weights
 
 
@@ -34,6 +39,12 @@ class Request:
     checkpoint : path or None
     tolerance, max_iterations : float and int
         Of the weights.
+    constraints : Constraints or None
+        What must and must not be chosen.
+    time_limit : float or None
+        Seconds after which a search returns the best so far.
+    progress : callable or None
+        Told how far a search is.
     """
 
     rank: Any
@@ -43,6 +54,9 @@ class Request:
     checkpoint: str | os.PathLike[str] | None
     tolerance: float
     max_iterations: int
+    constraints: Constraints | None = None
+    time_limit: float | None = None
+    progress: Progress | None = None
 
     @classmethod
     def of(
@@ -55,11 +69,21 @@ class Request:
         checkpoint: str | os.PathLike[str] | None = None,
         tolerance: float = DEFAULT_TOLERANCE,
         max_iterations: int = DEFAULT_MAX_ITERATIONS,
+        constraints: Constraints | None = None,
+        time_limit: float | None = None,
+        progress: Progress | None = None,
     ) -> Request:
         """Check what a caller gave."""
         found = find_method(method)
         if checkpoint is not None:
             found.check_resumable()
+        if constraints is not None:
+            found.check_constrained()
+            if not isinstance(constraints, Constraints):
+                raise TypeError(f"constraints must be a gsnmf.Constraints; got {constraints!r}.")
+        if time_limit is not None:
+            check_time_limit(time_limit)
+            found.check_timed()
         return cls(
             rank=rank,
             method=found,
@@ -68,6 +92,9 @@ class Request:
             checkpoint=checkpoint,
             tolerance=check_positive(tolerance, "tolerance"),
             max_iterations=check_count(max_iterations, "max_iterations"),
+            constraints=constraints,
+            time_limit=time_limit,
+            progress=progress,
         )
 
     def rank_for(self, matrix: Matrix) -> Rank:
@@ -77,23 +104,48 @@ class Request:
             raise ValueError("scale must be False for a Dask array: scaling reads the data hundreds of times.")
         return self.method.checked_rank(self.rank, matrix.shape)
 
+    def limits_for(self, matrix: Matrix, rank: Rank) -> Limits | None:
+        """The constraints as this matrix and rank make them; None without constraints.
+
+        A method that chooses from one axis is asked for none of the other.
+        """
+        if self.constraints is None:
+            return None
+        if isinstance(rank, int) and len(self.method.axes) == 1:
+            rank = (rank, 0) if self.method.axes == COLUMNS_ALONE else (0, rank)
+        return self.constraints.resolve(matrix.shape, rank)
+
 
 def choose(matrix: Matrix, request: Request) -> Choice:
     """Choose columns and rows, with the weights that the method has found on the way."""
     rank = request.rank_for(matrix)
+    limits = request.limits_for(matrix, rank)
     checkpoint = None
     if request.scale:
         assert isinstance(matrix, InMemoryMatrix)
         matrix = hold(scaling_of(matrix).matrix)
     if request.checkpoint is not None:
         checkpoint = Checkpoint(request.checkpoint, matrix, request.method.name, rank)
-    choice = request.method.choose(matrix, Task(rank, request.effort, checkpoint))
-    return Choice(choice.selection) if request.scale else choice  # weights of the scaled matrix are of no use
+    task = Task(rank, request.effort, checkpoint, limits, request.time_limit, request.progress)
+    choice = request.method.choose(matrix, task)
+    return replace(choice, start=None) if request.scale else choice  # weights of the scaled matrix are of no use
 
 
 def solve(matrix: Matrix, request: Request) -> Factorization:
     """Choose columns and rows and solve for their weights, from where the method has left them."""
-    choice = choose(matrix, request)
+    try:
+        choice = choose(matrix, request)
+    except KeyboardInterrupt as interrupt:
+        found: Any = getattr(interrupt, "best_so_far", None)
+        if found is not None and not request.scale:
+            best = Choice(found.selection, starting_weights(matrix, found.fit), found.record)
+            interrupt.best_so_far = weighted(matrix, best, request)  # type: ignore[attr-defined]
+        raise
+    return weighted(matrix, choice, request)
+
+
+def weighted(matrix: Matrix, choice: Choice, request: Request) -> Factorization:
+    """Solve for the weights of a choice."""
     weights = solve_weights(
         matrix,
         choice.selection.columns,
@@ -102,4 +154,5 @@ def solve(matrix: Matrix, request: Request) -> Factorization:
         max_iterations=request.max_iterations,
         start=choice.start,
     )
-    return Factorization(choice.selection, weights, matrix)
+    substitutes = partial(alternatives, constraints=request.constraints)
+    return Factorization(choice.selection, weights, matrix, choice.search, substitutes)

@@ -20,9 +20,10 @@ from gsnmf.matrices import InMemoryMatrix, Matrix
 from gsnmf.matrices.checks import check_rank, check_rank_pair
 from gsnmf.results import Choice, Selection
 from gsnmf.results.checkpoint import Checkpoint
-from gsnmf.search.automatic import Effort, automatic_search
+from gsnmf.search.automatic import Effort, Progress, automatic_search
 from gsnmf.search.pursuit import pursuit_choice
 from gsnmf.search.starting_weights import starting_weights
+from gsnmf.selection.constraints import Limits
 from gsnmf.selection.successive_nonnegative import successive_nonnegative_projection
 from gsnmf.selection.successive_projection import (
     generalized_successive_projection,
@@ -56,11 +57,20 @@ class Task:
         What a search may spend.
     checkpoint : Checkpoint or None
         The file from which a method that is resumable goes on.
+    limits : Limits or None
+        What must and must not be chosen.
+    time_limit : float or None
+        Seconds after which a search returns the best so far.
+    progress : callable or None
+        Told how far a search is.
     """
 
     rank: Rank
     effort: Effort = "balanced"
     checkpoint: Checkpoint | None = None
+    limits: Limits | None = None
+    time_limit: float | None = None
+    progress: Progress | None = None
 
 
 Chooser = Callable[[Matrix, Task], Choice]
@@ -92,6 +102,10 @@ class Method:
         Whether it takes a Dask array.
     resumable : bool
         Whether it takes a checkpoint.
+    constrained : bool
+        Whether it obeys constraints.
+    timed : bool
+        Whether it is a search that obeys a time limit and tells its progress.
     alias : str
         A shorter name, if there is one.
     remark : str
@@ -108,6 +122,8 @@ class Method:
     ranks: Ranks = Ranks.NUMBER
     out_of_core: bool = False
     resumable: bool = False
+    constrained: bool = False
+    timed: bool = False
     alias: str = ""
     remark: str = ""
 
@@ -131,6 +147,16 @@ class Method:
         if not self.resumable:
             raise ValueError(f"method must be one of {_listed('resumable')} with a checkpoint; got {self.name!r}.")
 
+    def check_constrained(self) -> None:
+        """Say which methods obey constraints if this one does not."""
+        if not self.constrained:
+            raise ValueError(f"method must be one of {_listed('constrained')} with constraints; got {self.name!r}.")
+
+    def check_timed(self) -> None:
+        """Say which methods obey a time limit if this one does not."""
+        if not self.timed:
+            raise ValueError(f"method must be one of {_listed('timed')} with a time limit; got {self.name!r}.")
+
     def check_place(self, in_memory: bool) -> None:
         """Say which methods take a matrix that is not in memory if this one does not."""
         if not in_memory and not self.out_of_core:
@@ -151,19 +177,9 @@ def _listed(field: str) -> str:
     return ", ".join(repr(method.name) for method in METHODS if getattr(method, field))
 
 
-def _by_number(choose: Callable[[Matrix, int], Selection]) -> Chooser:
-    """A method that takes a number."""
-
-    def chosen(matrix: Matrix, task: Task) -> Choice:
-        assert isinstance(task.rank, int)
-        return Choice(choose(matrix, task.rank))
-
-    return chosen
-
-
 def _resumably(choose: Callable[..., Selection]) -> Chooser:
-    """A method that takes a number and a checkpoint."""
-    return lambda matrix, task: Choice(choose(matrix, task.rank, checkpoint=task.checkpoint))
+    """A method that takes a number, a checkpoint, and limits."""
+    return lambda matrix, task: Choice(choose(matrix, task.rank, checkpoint=task.checkpoint, limits=task.limits))
 
 
 def _in_memory(choose: Callable[..., Selection]) -> Chooser:
@@ -176,19 +192,26 @@ def _in_memory(choose: Callable[..., Selection]) -> Chooser:
     return chosen
 
 
+def _within_limits(choose: Callable[..., Selection]) -> Chooser:
+    """A method that takes a number and limits, and needs the matrix in memory."""
+    return lambda matrix, task: Choice(choose(matrix, task.rank, limits=task.limits))
+
+
 def _both_sides(matrix: Matrix, task: Task) -> Choice:
     assert isinstance(task.rank, tuple)
-    return Choice(successive_projection_both(matrix, *task.rank))
+    return Choice(successive_projection_both(matrix, *task.rank, limits=task.limits))
 
 
 def _automatic(matrix: Matrix, task: Task) -> Choice:
-    found = automatic_search(matrix, task.rank, task.effort)
-    return Choice(found.selection, starting_weights(matrix, found.fit))
+    found = automatic_search(
+        matrix, task.rank, task.effort, limits=task.limits, time_limit=task.time_limit, progress=task.progress
+    )
+    return Choice(found.selection, starting_weights(matrix, found.fit), found.record)
 
 
 def _pursuit(matrix: Matrix, task: Task) -> Choice:
     assert isinstance(task.rank, int)
-    return pursuit_choice(matrix, task.rank)
+    return pursuit_choice(matrix, task.rank, task.limits)
 
 
 _MODEL = "10.1109/TPAMI.2019.2956046"
@@ -197,13 +220,15 @@ _AXES: tuple[Axis, Axis] = ("columns", "rows")
 METHODS: tuple[Method, ...] = (
     Method(
         name="auto",
-        title="several starts and exchanges",
+        title="several starts, exchanges and perturbations",
         choose=_automatic,
-        guarantee="the best of all starts by the true error; no single exchange improves it if time allowed",
+        guarantee="never worse than any of its starts, nor than with less effort; `result.search` tells what it did",
         cost="as the effort allows: about 1 s, 10 s or minutes",
         reference=_MODEL,
         ranks=Ranks.EITHER,
         out_of_core=True,
+        constrained=True,
+        timed=True,
     ),
     Method(
         name="convex",
@@ -231,6 +256,7 @@ METHODS: tuple[Method, ...] = (
         cost="O(c (m + n) r) per choice for c candidates",
         reference="",
         out_of_core=True,
+        constrained=True,
     ),
     Method(
         name="gspa",
@@ -241,6 +267,7 @@ METHODS: tuple[Method, ...] = (
         reference=_MODEL,
         out_of_core=True,
         resumable=True,
+        constrained=True,
     ),
     *(
         Method(
@@ -253,6 +280,7 @@ METHODS: tuple[Method, ...] = (
             axes=(axis,),
             out_of_core=True,
             resumable=True,
+            constrained=True,
         )
         for axis, kind in zip(_AXES, ("matrices", "transposes"), strict=True)
     ),
@@ -265,17 +293,19 @@ METHODS: tuple[Method, ...] = (
         reference=_MODEL,
         ranks=Ranks.PAIR,
         out_of_core=True,
+        constrained=True,
         remark="a given number of columns and of rows, independently",
     ),
     *(
         Method(
             name=f"{name}-{axis}",
             title=f"{title} on {axis}",
-            choose=_in_memory(partial(run, axis=axis)),
+            choose=_within_limits(partial(run, axis=axis)),
             guarantee=guarantee,
             cost="O(nnz r + n r^3)",
             reference=reference,
             axes=(axis,),
+            constrained=True,
             alias=name if axis == "columns" else "",
         )
         for axis in _AXES

@@ -20,6 +20,7 @@ import numpy as np
 
 from gsnmf.matrices import Matrix, wrap
 from gsnmf.results import Factorization, Selection, Weights
+from gsnmf.search.alternatives import alternatives
 from gsnmf.support.arrays import Floats
 from gsnmf.support.reasons import StopReason
 from gsnmf.support.whole_files import whole_file
@@ -124,7 +125,7 @@ def load(path: str | Path, matrix: Any) -> Factorization:
         n_iterations=record["n_iterations"],
         converged=record["converged"],
     )
-    return Factorization(selection, weights, held)
+    return Factorization(selection, weights, held, None, alternatives)
 
 
 def _row_weights(matrix: Matrix, selection: Selection, arrays: dict[str, Any]) -> Floats:

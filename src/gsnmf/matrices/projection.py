@@ -43,6 +43,10 @@ class Side(ABC):
         """Squared residual norm of the index that `farthest` found last."""
 
     @abstractmethod
+    def exclude(self, indices: Indices) -> None:
+        """Leave these out of the question: `farthest` never finds them."""
+
+    @abstractmethod
     def choose(self, index: int) -> None:
         """Project both sides on the orthogonal complement of the residual at ``index``."""
 
@@ -78,6 +82,11 @@ class Projection:
     def norm(self, axis: Axis, index: int) -> float:
         """Squared norm of the residual that `farthest` found last along this axis."""
         return self._sides[axis].norm(index)
+
+    def exclude(self, axis: Axis, indices: Indices) -> None:
+        """Never find these columns or rows again."""
+        if indices.size:
+            self._sides[axis].exclude(indices)
 
     def choose(self, axis: Axis, index: int) -> None:
         """Project on the orthogonal complement of the residual of a column or row."""
@@ -134,6 +143,9 @@ class ResidualNorms(Side):
 
     def norm(self, index: int) -> float:  # noqa: D102
         return float(self.norms[index])
+
+    def exclude(self, indices: Indices) -> None:  # noqa: D102
+        self.norms[indices] = 0.0
 
     def stored(self) -> State:  # noqa: D102
         return {name: getattr(self, name) for name in self.state} | {

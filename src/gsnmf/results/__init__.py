@@ -3,7 +3,8 @@
 from gsnmf.results.convex import ConvexSolution
 from gsnmf.results.factorization import Factorization
 from gsnmf.results.factors import Factor
+from gsnmf.results.search import SearchRecord
 from gsnmf.results.selection import Choice, Selection
 from gsnmf.results.weights import Weights
 
-__all__ = ["Choice", "ConvexSolution", "Factor", "Factorization", "Selection", "Weights"]
+__all__ = ["Choice", "ConvexSolution", "Factor", "Factorization", "SearchRecord", "Selection", "Weights"]

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from gsnmf.matrices.protocol import Matrix
 from gsnmf.results.factors import Factor, described_factors, factor_table
+from gsnmf.results.search import SearchRecord
 from gsnmf.results.selection import Selection
 from gsnmf.results.weights import Weights
 from gsnmf.support.arrays import Doubles, Floats, Indices
 from gsnmf.support.reasons import StopReason
 from gsnmf.support.records import Record
+from gsnmf.support.tables import Table
 from gsnmf.support.words import columns_and_rows
+
+
+class Substitutes(Protocol):
+    """Finds substitutes for chosen columns and rows; the search, which stands above the results, provides it."""
+
+    def __call__(self, matrix: Matrix, columns: Indices, rows: Indices, *, count: int) -> list[Any]:
+        """At most ``count`` alternatives for each index."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -31,11 +40,15 @@ class Factorization(Record):
         Their weights, the error, and how exact the weights are.
     source : Matrix
         The matrix, as algorithms hold it.
+    search : SearchRecord or None
+        What a search did to find the columns and rows: its starts, exchanges, and why it ended.
     """
 
     selection: Selection
     weights: Weights
     source: Matrix = field(compare=False)
+    search: SearchRecord | None = field(default=None, compare=False)
+    _substitutes: Substitutes | None = field(default=None, compare=False)
 
     @property
     def columns(self) -> Indices:
@@ -145,6 +158,28 @@ class Factorization(Record):
         """
         strongest = self.source.strongest_rows(self.W, n_strongest + 1)
         return described_factors(self.selection, self.H, strongest, self.shares, n_strongest)
+
+    def alternatives(self, count: int = 5) -> Table:
+        """For every chosen index the best substitutes, with the error after all weights are fitted again.
+
+        Parameters
+        ----------
+        count : int
+            Substitutes for each index at most.
+
+        Returns
+        -------
+        Table
+            One row per substitute: the axis, the chosen index, the substitute, the relative error with it, and by how
+            many percentage points the quality falls.
+        """
+        if self._substitutes is None:
+            raise ValueError("alternatives need a result of gsnmf.factorize or gsnmf.load, which knows how to search.")
+        rows = tuple(
+            (one.axis, one.chosen, one.index, one.relative_error, 100.0 * (one.relative_error - self.relative_error))
+            for one in self._substitutes(self.source, self.columns, self.rows, count=count)
+        )
+        return Table(("axis", "chosen", "substitute", "relative error", "points lost"), rows)
 
     def __repr__(self) -> str:
         m, n = self.source.shape

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gsnmf.support.arrays import Axis, Indices, axes_of
+from gsnmf.results.search import SearchRecord
+from gsnmf.support.arrays import Axis, Doubles, Indices, axes_of
 from gsnmf.support.reasons import StopReason, selection_reason
 from gsnmf.support.records import Record
 from gsnmf.support.words import columns_and_rows
@@ -81,7 +82,10 @@ class Choice(Record):
     selection : Selection
     start : pair of arrays, shape (r1, n) and (m, r2), or None
         Weights from which the final ones can be solved for.
+    search : SearchRecord or None
+        What a search did to find them.
     """
 
     selection: Selection
-    start: tuple[np.ndarray, np.ndarray] | None = None
+    start: tuple[Doubles, Doubles] | None = None
+    search: SearchRecord | None = None

@@ -19,11 +19,11 @@ import numpy as np
 
 from gsnmf.matrices.protocol import Matrix
 from gsnmf.results import Selection
+from gsnmf.results.search import EndReason, SearchRecord, Start
 from gsnmf.search.alternating import alternated, matched_factors, short_nmf
 from gsnmf.search.candidates import Candidates, Fit, candidate_pool
 from gsnmf.search.exchange import PROGRESS, every_exchange, improved, thoroughly_improved
 from gsnmf.search.perturbation import perturbed
-from gsnmf.search.record import EndReason, SearchRecord, Start
 from gsnmf.search.starts import start_methods, started
 from gsnmf.search.trials import Fitted, Trials
 from gsnmf.search.work import Work
@@ -63,15 +63,15 @@ class _Stage:
 
 _STAGES = (
     _Stage("fast", 1.0, 100, 1, 0, 0, 0, 20),
-    _Stage("balanced", 11.0, 500, 3, 50_000, 16, 40, 20),
+    _Stage("balanced", 14.0, 500, 3, 50_000, 10, 40, 20),
     _Stage("best", 120.0, 1500, 4, 200_000, 100, 60, 60),
 )
 
 _AFFORDABLE = 0.1
 """Part of the work of a stage that a single start may take."""
-_STARTING = 0.35
+_STARTING = 0.2
 """Part of the work of a stage for the first exchanges of all starts together."""
-_REFINING = 0.4
+_REFINING = 0.3
 """And for going on from the best of them until no exchange helps."""
 _CLOSE = 1.2
 """Starts with a squared error of at most so many times the best are fitted well before their first exchanges."""
@@ -121,6 +121,7 @@ def automatic_search(
     effort: Effort = "balanced",
     *,
     constraints: Constraints | None = None,
+    limits: Limits | None = None,
     time_limit: float | None = None,
     progress: Progress | None = None,
 ) -> SearchResult:
@@ -134,6 +135,8 @@ def automatic_search(
     effort : {"fast", "balanced", "best"}
         About a second, ten seconds or two minutes on two cores; less where nothing better is found nearby.
     constraints : Constraints, optional
+    limits : Limits, optional
+        Constraints that were resolved before.
     time_limit : float, optional
         Seconds after which the best so far is returned. The answer then depends on the machine.
     progress : callable, optional
@@ -164,7 +167,8 @@ def automatic_search(
     >>> found.record.end
     'error is zero'
     """
-    search = Search(matrix, rank, effort, constraints=constraints, time_limit=time_limit, progress=progress)
+    limits = limits or (constraints or Constraints()).resolve(matrix.shape, rank)
+    search = Search(matrix, limits, effort, time_limit=time_limit, progress=progress)
     try:
         return search.run()
     except KeyboardInterrupt as interrupt:
@@ -192,16 +196,15 @@ class Search:
     def __init__(
         self,
         matrix: Matrix,
-        rank: int | tuple[int, int],
+        limits: Limits,
         effort: Effort = "balanced",
         *,
-        constraints: Constraints | None = None,
         time_limit: float | None = None,
         progress: Progress | None = None,
     ) -> None:
         names = [stage.name for stage in _STAGES]
         self.effort = check_effort(effort)
-        self.limits: Limits = (constraints or Constraints()).resolve(matrix.shape, rank)
+        self.limits = limits
         _check_included(matrix, self.limits)
         self._stages = _STAGES[: names.index(self.effort) + 1]
         self.matrix = matrix
@@ -298,8 +301,8 @@ class Search:
         m, n = self.matrix.shape
         affordable = stage.work / _SCANS / (5e-10 * self.limits.size * (m + n))
         limit = max(self.limits.size, min(stage.candidates, int(affordable)))
-        if stage.name == "fast" and not self.matrix.in_memory:
-            limit = 0
+        if stage.name == "fast" and not self.matrix.in_memory and affordable < self.limits.size:
+            limit = 0  # one pass over the data less
         pool = candidate_pool(self.matrix, limit, self.limits)
         candidates = self._trials.candidates
         if candidates.columns.indices.size + candidates.rows.indices.size == 0:

@@ -19,7 +19,7 @@ from gsnmf.search.candidates import Candidates, Fit
 from gsnmf.search.trials import BATCH, Exchange, Fitted, Trials
 from gsnmf.search.work import Work
 from gsnmf.selection.constraints import Constraints
-from gsnmf.support.arrays import Axes, Axis, axes_of
+from gsnmf.support.arrays import Axes, Axis
 
 _Item = TypeVar("_Item")
 
@@ -148,11 +148,7 @@ def completed(trials: Trials, fitted: Fitted, n_choices: int = 1, rng: np.random
 
 def allowed_axes(trials: Trials, fitted: Fitted) -> Axes:
     """Axes of which one index more leaves room for what the limits still ask for."""
-    limits, n_columns, n_rows = trials.limits, fitted.fit.columns.size, fitted.fit.rows.size
-    room = limits.size - n_columns - n_rows
-    columns = n_columns < limits.most_columns and room > max(0, limits.least_rows - n_rows)
-    rows = n_rows < limits.most_rows and room > max(0, limits.least_columns - n_columns)
-    return axes_of(int(columns), int(rows))
+    return trials.limits.open_axes(fitted.fit.columns.size, fitted.fit.rows.size)
 
 
 def count_scores(trials: Trials, fitted: Fitted) -> None:

@@ -14,30 +14,41 @@ from gsnmf.matrices.protocol import Matrix
 from gsnmf.results import Choice, Selection
 from gsnmf.search.candidates import Candidates, Fit, candidate_pool
 from gsnmf.search.starting_weights import starting_weights
-from gsnmf.support.arrays import Axes
+from gsnmf.selection.constraints import Limits
+from gsnmf.support.arrays import COLUMNS_AND_ROWS, Axes, axes_of
 from gsnmf.support.reasons import selection_reason
 
 _ROUNDING = 1e-14
 """A squared error below this part of the matrix is rounding."""
 
 
-def pursuit_choice(matrix: Matrix, rank: int) -> Choice:
-    """Choose ``rank`` columns and rows greedily by what each guarantees to explain of the rest."""
-    candidates = candidate_pool(matrix)
-    fits = list(pursuit_path(candidates, rank))
-    last = fits[-1] if fits else candidates.empty()
-    selection = Selection(last.columns, last.rows, _order(fits), "pursuit", selection_reason(len(fits), rank))
+def pursuit_choice(matrix: Matrix, rank: int, limits: Limits | None = None) -> Choice:
+    """Choose ``rank`` columns and rows greedily by what each guarantees to explain of the rest.
+
+    With ``limits`` it starts from what is included, and its candidates are what is not excluded.
+    """
+    candidates = candidate_pool(matrix, limits=limits)
+    start = candidates.empty()
+    if limits is not None and limits.included_columns.size + limits.included_rows.size:
+        start = candidates.fit(limits.included_columns, limits.included_rows)
+    fits = list(pursuit_path(candidates, rank, start, limits))
+    last = fits[-1] if fits else start
+    order = axes_of(start.columns.size, start.rows.size) + _order([start, *fits])
+    selection = Selection(last.columns, last.rows, order, "pursuit", selection_reason(len(order), rank))
     return Choice(selection, starting_weights(matrix, last))
 
 
-def pursuit_path(candidates: Candidates, rank: int, start: Fit | None = None) -> Iterator[Fit]:
+def pursuit_path(
+    candidates: Candidates, rank: int, start: Fit | None = None, limits: Limits | None = None
+) -> Iterator[Fit]:
     """Fits of one index more each, up to ``rank`` indices or until nothing is left to explain."""
     fit = start or candidates.empty()
     with single_threaded_blas():
         while fit.columns.size + fit.rows.size < rank:
             if fit.squared_error <= _ROUNDING * candidates.matrix.squared_norm:
                 return
-            best = candidates.best(fit)
+            axes = COLUMNS_AND_ROWS if limits is None else limits.open_axes(fit.columns.size, fit.rows.size)
+            best = candidates.best(fit, axes=axes)
             if not best:
                 return
             grown = candidates.extended(fit, *best[0])
@@ -46,5 +57,6 @@ def pursuit_path(candidates: Candidates, rank: int, start: Fit | None = None) ->
 
 
 def _order(fits: list[Fit]) -> Axes:
-    n_columns = [0, *(fit.columns.size for fit in fits)]
+    """The axis of the index that each fit has more than the one before it."""
+    n_columns = [fit.columns.size for fit in fits]
     return tuple("columns" if after > before else "rows" for before, after in pairwise(n_columns))

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gsnmf.support.arrays import Axis, Flags, Indices
+from gsnmf.support.arrays import Axes, Axis, Flags, Indices, axes_of
 
 
 @dataclass(frozen=True)
@@ -118,6 +118,13 @@ class Limits:
     def most(self, axis: Axis) -> int:
         """The largest number of indices."""
         return self.most_columns if axis == "columns" else self.most_rows
+
+    def open_axes(self, n_columns: int, n_rows: int) -> Axes:
+        """Axes of which one index more leaves room for what is still asked for."""
+        room = self.size - n_columns - n_rows
+        columns = n_columns < self.most_columns and room > max(0, self.least_rows - n_rows)
+        rows = n_rows < self.most_rows and room > max(0, self.least_columns - n_columns)
+        return axes_of(int(columns), int(rows))
 
     def obeyed_by(self, columns: Indices, rows: Indices) -> bool:
         """Whether a selection of ``size`` indices, or of fewer that are enough, obeys."""

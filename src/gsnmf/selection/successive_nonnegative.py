@@ -28,10 +28,13 @@ from gsnmf.kernels.threads import single_threaded_blas
 from gsnmf.matrices.protocol import Matrix
 from gsnmf.results import Selection
 from gsnmf.selection.cone_projection import ReducedColumns
+from gsnmf.selection.constraints import Limits
 from gsnmf.support.arrays import Axis, Indices
 
 
-def successive_nonnegative_projection(matrix: Matrix, rank: int, *, axis: Axis) -> Selection:
+def successive_nonnegative_projection(
+    matrix: Matrix, rank: int, *, axis: Axis, limits: Limits | None = None
+) -> Selection:
     """SNPA: choose ``rank`` columns, or rows, each the farthest from the convex hull of those before it and the origin.
 
     Parameters
@@ -42,6 +45,8 @@ def successive_nonnegative_projection(matrix: Matrix, rank: int, *, axis: Axis) 
         How many to choose.
     axis : {"columns", "rows"}
         Rows are the columns of the transpose.
+    limits : Limits, optional
+        What is included is chosen first, what is excluded never.
 
     Returns
     -------
@@ -68,6 +73,11 @@ def successive_nonnegative_projection(matrix: Matrix, rank: int, *, axis: Axis) 
     hull = _Hull(side, min(rank, side.shape[1]))
     chosen: list[int] = []
     with single_threaded_blas():
+        if limits is not None:
+            hull.columns.open &= ~limits.excluded(axis)
+            for index in limits.included(axis).tolist():
+                hull.choose(index)
+                chosen.append(index)
         while len(chosen) < rank and (farthest := hull.columns.farthest()) is not None:
             hull.choose(farthest)
             chosen.append(farthest)

@@ -23,52 +23,72 @@ doi:10.1109/TPAMI.2013.226.
 
 from __future__ import annotations
 
+import numpy as np
+
 from gsnmf.matrices.projection import Projection
 from gsnmf.matrices.protocol import Matrix
 from gsnmf.matrices.residual_norms import tie_factor
 from gsnmf.results import Selection
 from gsnmf.results.checkpoint import Checkpoint
-from gsnmf.support.arrays import Axis
+from gsnmf.selection.constraints import Limits
+from gsnmf.support.arrays import COLUMNS_AND_ROWS, Axes, Axis
 
 _Picks = list[tuple[Axis, int]]
 
 
-def successive_projection(matrix: Matrix, rank: int, *, axis: Axis, checkpoint: Checkpoint | None = None) -> Selection:
+def successive_projection(
+    matrix: Matrix, rank: int, *, axis: Axis, checkpoint: Checkpoint | None = None, limits: Limits | None = None
+) -> Selection:
     """SPA: choose ``rank`` columns, or rows, each the farthest from the span of those before it.
 
     Recovers the columns K of any matrix M = M[:, K] H with M[:, K] of full rank, H nonnegative with the identity
-    among its columns, and column sums of H at most one.
+    among its columns, and column sums of H at most one. With ``limits`` it starts from what is included, and never
+    sees what is excluded.
     """
     projection = matrix.projection(rank, (axis,))
-    picks = _resumed(projection, checkpoint)
+    picks = _begun(projection, (axis,), checkpoint, limits)
     while len(picks) < rank and (best := projection.farthest(axis)) is not None:
         _choose(projection, picks, (axis, best), rank, checkpoint)
     return Selection.of(picks, f"spa-{axis}", rank)
 
 
-def successive_projection_both(matrix: Matrix, n_columns: int, n_rows: int) -> Selection:
+def successive_projection_both(
+    matrix: Matrix, n_columns: int, n_rows: int, *, limits: Limits | None = None
+) -> Selection:
     """SPA*: ``n_columns`` columns by SPA, and ``n_rows`` rows by SPA, independently of each other."""
-    columns = successive_projection(matrix, n_columns, axis="columns").columns
-    rows = successive_projection(matrix, n_rows, axis="rows").rows
+    columns = successive_projection(matrix, n_columns, axis="columns", limits=limits).columns
+    rows = successive_projection(matrix, n_rows, axis="rows", limits=limits).rows
     return Selection.of_indices(columns, rows, "spa-both", n_columns + n_rows)
 
 
-def generalized_successive_projection(matrix: Matrix, rank: int, *, checkpoint: Checkpoint | None = None) -> Selection:
+def generalized_successive_projection(
+    matrix: Matrix, rank: int, *, checkpoint: Checkpoint | None = None, limits: Limits | None = None
+) -> Selection:
     """GSPA (Algorithm 3 of the paper): choose ``rank`` columns and rows together.
 
     A heuristic: unlike SPA it can miss even without noise (Example 1 of the paper). It is meant for matrices whose
-    columns have equal sums and whose rows have equal sums; see `gsnmf.scale`.
+    columns have equal sums and whose rows have equal sums; see `gsnmf.scale`. With ``limits`` it starts from what is
+    included, never sees what is excluded, and takes the larger of column and row only where both leave room for what
+    is still asked for.
     """
     m, n = matrix.shape
-    projection = matrix.projection(rank, ("columns", "rows"))
-    picks = _resumed(projection, checkpoint)
+    projection = matrix.projection(rank, COLUMNS_AND_ROWS)
+    picks = _begun(projection, COLUMNS_AND_ROWS, checkpoint, limits)
     tie = tie_factor(matrix.dtype)
     while len(picks) < rank:
-        p, q = projection.farthest("columns"), projection.farthest("rows")
-        if p is None or q is None:  # the residual is zero on both sides at once, up to rounding
+        n_columns = sum(axis == "columns" for axis, _ in picks)
+        axes = COLUMNS_AND_ROWS if limits is None else limits.open_axes(n_columns, len(picks) - n_columns)
+        found = {axis: projection.farthest(axis) for axis in axes}
+        if None in found.values():  # the residual is zero on both sides at once, up to rounding
             break
-        by_column = n * projection.norm("columns", p) >= tie * m * projection.norm("rows", q)
-        _choose(projection, picks, ("columns", p) if by_column else ("rows", q), rank, checkpoint)
+        best = {axis: index for axis, index in found.items() if index is not None}
+        if len(best) == 2:
+            by_column = n * projection.norm("columns", best["columns"]) >= tie * m * projection.norm(
+                "rows", best["rows"]
+            )
+            best = {"columns": best["columns"]} if by_column else {"rows": best["rows"]}
+        (pick,) = best.items()
+        _choose(projection, picks, pick, rank, checkpoint)
     return Selection.of(picks, "gspa", rank)
 
 
@@ -81,11 +101,18 @@ def _choose(
         checkpoint.save(picks, projection.stored(), last=len(picks) == rank)
 
 
-def _resumed(projection: Projection, checkpoint: Checkpoint | None) -> _Picks:
-    """What was chosen before an interruption; the projection is brought to where it was then."""
+def _begun(projection: Projection, axes: Axes, checkpoint: Checkpoint | None, limits: Limits | None) -> _Picks:
+    """What is chosen to begin with: before an interruption, or what is included."""
     found = None if checkpoint is None else checkpoint.load()
-    if found is None:
-        return []
-    picks, state = found
-    projection.restore(state, picks)
+    picks: _Picks = []
+    if found is not None:
+        picks, state = found
+        projection.restore(state, picks)
+    if limits is None:
+        return picks
+    for axis in axes:
+        projection.exclude(axis, np.flatnonzero(limits.excluded(axis)))
+        for index in [] if found is not None else limits.included(axis).tolist():
+            projection.choose(axis, index)
+            picks.append((axis, index))
     return picks

@@ -41,6 +41,7 @@ from gsnmf.matrices.protocol import BLOCK_BYTES, Matrix
 from gsnmf.matrices.residual_norms import TIE
 from gsnmf.results import Selection
 from gsnmf.selection.cone_projection import ReducedColumns, first_of_largest
+from gsnmf.selection.constraints import Limits
 from gsnmf.support.arrays import Axis, Doubles, Floats, Indices
 
 Rule = Literal["max", "dist", "greedy"]
@@ -53,7 +54,7 @@ _GRAM_BYTES = 1 << 28
 """Memory for rows of M'M."""
 
 
-def xray(matrix: Matrix, rank: int, *, rule: Rule = "max", axis: Axis) -> Selection:
+def xray(matrix: Matrix, rank: int, *, rule: Rule = "max", axis: Axis, limits: Limits | None = None) -> Selection:
     """XRAY: choose ``rank`` columns, or rows, that are extreme rays of the cone of all of them.
 
     Parameters
@@ -69,6 +70,8 @@ def xray(matrix: Matrix, rank: int, *, rule: Rule = "max", axis: Axis) -> Select
         the cone of the others.
     axis : {"columns", "rows"}
         Rows are the columns of the transpose.
+    limits : Limits, optional
+        What is included is chosen first, what is excluded never.
 
     Returns
     -------
@@ -107,6 +110,11 @@ def xray(matrix: Matrix, rank: int, *, rule: Rule = "max", axis: Axis) -> Select
     scores = None if rule == "max" else _Scores(cone, rule)
     chosen: list[int] = []
     with single_threaded_blas():
+        if limits is not None:
+            cone.columns.open &= ~limits.excluded(axis)
+            for index in limits.included(axis).tolist():
+                cone.choose(index)
+                chosen.append(index)
         while len(chosen) < rank and (index := _next(cone, scores)) is not None:
             cone.choose(index)
             chosen.append(index)

@@ -136,6 +136,11 @@ class ChunkedRows(Side):
                 return self._first(numbers[:, 2:], certain) if certain > 0 else None
             self._recompute(partial(_doubtful, largest=certain))
 
+    def exclude(self, indices: Indices) -> None:
+        """Leave these rows out of the question."""
+        for index in indices:
+            self._norms = by_rows(_cleared, self._norms, self._mark(int(index)))
+
     def choose(self, index: int) -> None:
         """Project both sides on the orthogonal complement of the residual row ``index``."""
         other = self.other
