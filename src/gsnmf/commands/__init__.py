@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from gsnmf import __version__
-from gsnmf.commands import bench, demo, factorize, methods, reproduce
+from gsnmf.commands import bench, demo, factorize, methods, reproduce, unmix
 
 INTERRUPTED = 130
 
@@ -19,6 +19,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command(help=factorize.HELP, epilog=factorize.EPILOG)(factorize.factorize)
+app.command(help=unmix.HELP, epilog=unmix.EPILOG)(unmix.unmix)
 for command in (demo.demo, methods.methods, bench.bench, reproduce.reproduce):
     app.command()(command)
 

@@ -222,8 +222,8 @@ def _check_wavelengths(wavelengths: Any, shape: tuple[int, ...], axis: int) -> D
         others = [other for other in range(3) if other != axis and shape[other] == checked.size]
         hint = f" If axis {others[0]} are the bands, say so: bands_axis={others[0]}." if others else ""
         raise ValueError(
-            f"wavelengths must be one per band, {shape[axis]} for a cube of shape {shape} with the bands on axis {axis}; "
-            f"got shape {checked.shape}.{hint}"
+            f"wavelengths must be one per band, {shape[axis]} for a cube of shape {shape} with the bands on axis "
+            f"{axis}; got shape {checked.shape}.{hint}"
         )
     if not np.all(np.isfinite(checked)) or checked.min() <= 0:
         bad = int(np.argmin(np.where(np.isfinite(checked), checked, -np.inf)))

@@ -76,4 +76,4 @@ def abundances_of(pixels: Floats, endmembers: Doubles, sum_to_one: bool) -> Doub
     lengths[lengths == 0] = 1.0
     abundances = np.zeros((len(reduced), r))
     nonnegative_least_squares(abundances, square / lengths, targets)
-    return abundances / lengths
+    return np.asarray(abundances / lengths)

@@ -60,7 +60,7 @@ def n_findr(pixels: Floats, rank: int) -> Indices:
 def _lifted(pixels: Floats, rank: int) -> Doubles:
     """Pixels in r - 1 principal components scaled to about one, after an entry of one; shape (n, r)."""
     if rank == 1:  # no volume to maximise: the brightest pixel, as a simplex with the origin
-        return np.linalg.norm(np.asarray(pixels, dtype=np.float64), axis=1, keepdims=True)
+        return np.asarray(np.linalg.norm(np.asarray(pixels, dtype=np.float64), axis=1, keepdims=True))
     directions, mean = leading_directions(pixels, rank - 1, centred=True)
     reduced = (np.asarray(pixels, dtype=np.float64) - mean) @ directions
     reduced /= np.maximum(np.abs(reduced).max(axis=0), np.finfo(float).tiny)
@@ -72,4 +72,4 @@ def _cofactors(vertices: Doubles, k: int) -> Doubles:
     others = np.delete(vertices, k, axis=0)
     r = vertices.shape[0]
     signs = (-1.0) ** np.arange(r)
-    return signs * np.array([np.linalg.det(np.delete(others, i, axis=1)) for i in range(r)])
+    return np.asarray(signs * [np.linalg.det(np.delete(others, i, axis=1)) for i in range(r)])

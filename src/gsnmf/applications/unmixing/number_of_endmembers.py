@@ -95,7 +95,9 @@ def count_endmembers(pixels: Floats) -> EndmemberCount:
     R_y, R_n, R_x = (part.T @ part / n for part in (values, noise, signal))
     R_n = np.diag(np.diag(R_n))
     vectors = linalg.eigh(R_x)[1]
-    changes = np.sort(2.0 * np.einsum("ji,jk,ki->i", vectors, R_n, vectors) - np.einsum("ji,jk,ki->i", vectors, R_y, vectors))
+    changes = np.sort(
+        2.0 * np.einsum("ji,jk,ki->i", vectors, R_n, vectors) - np.einsum("ji,jk,ki->i", vectors, R_y, vectors)
+    )
     power = float(np.trace(R_n))
     ratio = 10.0 * np.log10(float(np.trace(R_x)) / power) if power > 0 else np.inf
     return EndmemberCount(max(1, int(np.count_nonzero(changes < 0))), changes, np.sqrt(np.diag(R_n)), float(ratio))

@@ -75,4 +75,4 @@ def _distances(pixels: Floats) -> Doubles:
         # the nearest is the pixel itself, so that neighbour k is at position k
         nearest = np.partition(cosines, len(pixels) - 1 - _NEIGHBOUR, axis=1)[:, len(pixels) - 1 - _NEIGHBOUR]
         distances[start : start + step] = np.sqrt(np.maximum(0.0, 1.0 - np.square(nearest, dtype=np.float64)))
-    return distances * lengths
+    return np.asarray(distances * lengths)

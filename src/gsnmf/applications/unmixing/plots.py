@@ -50,7 +50,7 @@ def plot_maps(result: Unmixing) -> Figure:
     """
     r = len(result.endmembers)
     across = min(r, _MOST_ACROSS)
-    figure = _pyplot().figure(figsize=(3.2 * across, 3.2 * -(-r // across)), layout="constrained")
+    figure: Figure = _pyplot().figure(figsize=(3.2 * across, 3.2 * -(-r // across)), layout="constrained")
     grid = np.atleast_1d(figure.subplots(-(-r // across), across, squeeze=False)).ravel()
     top = 1.0 if result.sum_to_one else float(np.nanmax(result.abundances))
     for axes, k in zip(grid, range(r), strict=False):

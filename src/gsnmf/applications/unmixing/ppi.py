@@ -5,8 +5,8 @@ successive projection picks among the pixels with the largest counts, so that th
 
 References
 ----------
-J. W. Boardman, F. A. Kruse, R. O. Green, Mapping target signatures via partial unmixing of AVIRIS data, Summaries of the
-Fifth JPL Airborne Earth Science Workshop (1995).
+J. W. Boardman, F. A. Kruse, R. O. Green, Mapping target signatures via partial unmixing of AVIRIS data, Summaries of
+the Fifth JPL Airborne Earth Science Workshop (1995).
 C.-I Chang, A. Plaza, A fast iterative algorithm for implementation of pixel purity index, IEEE Geosci. Remote Sens.
 Lett. 3 (2006), doi:10.1109/LGRS.2005.856701.
 """
@@ -50,4 +50,4 @@ def pixel_purity_index(pixels: Floats, rank: int, rng: np.random.Generator) -> I
     """Choose among the purest pixels those that are most different."""
     counts = purity_counts(pixels, rank, rng)
     purest = np.argsort(-counts, kind="stable")[: max(rank, min(_SHORT_LIST * rank, int(np.count_nonzero(counts))))]
-    return purest[farthest_points(pixels[purest], rank)]
+    return purest[farthest_points(np.asarray(pixels[purest], dtype=np.float64), rank)]

@@ -1,7 +1,7 @@
 r"""Preconditioned successive projection: make the endmembers nearly orthogonal before they are chosen.
 
-After a projection on r dimensions, the ellipsoid :math:`\{y : y^T A y \le 1\}` of the least volume around all pixels and
-their negatives is found. If the scene is near-separable its boundary touches the pure pixels, and
+After a projection on r dimensions, the ellipsoid :math:`\{y : y^T A y \le 1\}` of the least volume around all pixels
+and their negatives is found. If the scene is near-separable its boundary touches the pure pixels, and
 :math:`A^{1/2}` turns them into almost orthogonal vectors of equal length, for which successive projection tolerates the
 most noise.
 
@@ -92,6 +92,8 @@ def preconditioned_projection(pixels: Floats, rank: int) -> Indices:
     points /= max(float(np.abs(points).max()), np.finfo(float).tiny)
     spread = np.linalg.svd(points, compute_uv=False)
     independent = int(np.count_nonzero(spread > 1e-10 * spread[0]))
-    points = points[:, :independent]  # fewer materials than asked for: the others are chosen by their place in the order
+    points = points[
+        :, :independent
+    ]  # fewer materials than asked for: the others are chosen by their place in the order
     root = linalg.sqrtm(enclosing_ellipsoid(points))
     return farthest_points(points @ np.real(root), rank)

@@ -106,6 +106,11 @@ class Unmixing:
         return spectral_angle(self.endmembers)
 
     @property
+    def mean_abundances(self) -> Doubles:
+        """The mean abundance of each endmember over all pixels that were used."""
+        return np.asarray(self.abundances[self.valid].mean(axis=0, dtype=np.float64))
+
+    @property
     def names(self) -> tuple[str, ...]:
         """What each endmember comes from, in words."""
         of_pixels = [f"{k} · pixel ({row}, {column})" for k, (row, column) in enumerate(self.pixels, 1)]
@@ -121,7 +126,7 @@ class Unmixing:
     def table(self) -> Table:
         """The endmembers with their places, mean abundances, and the angle to the nearest other one."""
         angles = self.angles + np.diag(np.full(len(self.endmembers), np.inf))
-        means = np.nanmean(self.abundances, axis=(0, 1), dtype=np.float64)
+        means = self.mean_abundances
         dominant = self.dominant()
         rows = tuple(
             (

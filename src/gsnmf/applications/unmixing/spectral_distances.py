@@ -48,8 +48,9 @@ def spectral_angle(spectra: Any, others: Any = None) -> Doubles:
     left, right = _unit(left), _unit(right)
     differences = np.stack([np.linalg.norm(left - one, axis=1) for one in right], axis=1)
     degrees = np.degrees(2.0 * np.arcsin(np.clip(differences / 2.0, 0.0, 1.0)))
-    zero = (~left.any(axis=1))[:, None] | ~right.any(axis=1)
-    return np.where(zero, 90.0, degrees)
+    degrees[~np.asarray(left.any(axis=1))] = 90.0
+    degrees[:, ~np.asarray(right.any(axis=1))] = 90.0
+    return np.asarray(degrees)
 
 
 def spectral_information_divergence(spectra: Any, others: Any = None) -> Doubles:
@@ -90,7 +91,9 @@ def match_spectra(found: Any, true: Any) -> tuple[Indices, Doubles]:
     """
     angles = spectral_angle(true, found)
     if angles.shape[1] < angles.shape[0]:
-        raise ValueError(f"found must have at least {angles.shape[0]} spectra, one per true one; got {angles.shape[1]}.")
+        raise ValueError(
+            f"found must have at least {angles.shape[0]} spectra, one per true one; got {angles.shape[1]}."
+        )
     rows, order = linear_sum_assignment(angles)
     return np.asarray(order, dtype=np.intp), angles[rows, order]
 
@@ -108,4 +111,4 @@ def _pair(spectra: Any, others: Any) -> tuple[Doubles, Doubles]:
 
 def _unit(spectra: Doubles) -> Doubles:
     lengths = np.linalg.norm(spectra, axis=1, keepdims=True)
-    return np.divide(spectra, lengths, out=np.zeros_like(spectra), where=lengths > 0)
+    return np.asarray(spectra / np.where(lengths > 0, lengths, 1.0))

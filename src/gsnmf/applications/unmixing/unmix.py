@@ -28,12 +28,14 @@ from gsnmf.support.arrays import Doubles, Floats
 
 logger = logging.getLogger("gsnmf")
 
+MAX_PIXELS = 10_000
+"""Larger scenes are sampled for the choice."""
+
 _WHY = {
     "none": "Endmembers were chosen on the spectra as they are: dividing pixels by their sums or lengths makes dark "
     "pixels as important as bright ones, and their noise with them",
-    "sum": "Endmembers were chosen on pixels divided by their sums, as asked; the spectra are in the units of the scene",
-    "length": "Endmembers were chosen on pixels divided by their lengths, as asked; the spectra are in the units of the "
-    "scene",
+    "sum": "Endmembers were chosen on pixels divided by their sums, as asked; spectra are in the units of the scene",
+    "length": "Endmembers were chosen on pixels of unit length, as asked; spectra are in the units of the scene",
 }
 
 
@@ -51,7 +53,7 @@ def unmix(
     sum_to_one: bool = True,
     pure_bands: bool = False,
     outliers: Literal["ignore", "keep"] = "ignore",
-    max_pixels: int = 10_000,
+    max_pixels: int = MAX_PIXELS,
     random_state: int | np.random.Generator | None = 0,
 ) -> Unmixing:
     r"""Find the materials of a spectral image, and how much of each is in every pixel.
@@ -64,8 +66,8 @@ def unmix(
     Parameters
     ----------
     cube : array-like with three dimensions, height x width x bands, or path of a file
-        NumPy array, memory map, Dask or xarray array, or what `gsnmf.applications.unmixing.files.read_cube` opens: ENVI,
-        MATLAB, NumPy, GeoTIFF, netCDF and Zarr files. Read in blocks, so that a scene may be larger than memory.
+        NumPy array, memory map, Dask or xarray array, or what `gsnmf.applications.unmixing.files.read_cube` opens:
+        ENVI, MATLAB, NumPy, GeoTIFF, netCDF and Zarr files. Read in blocks, so that a scene may be larger than memory.
     n_endmembers : int or "auto"
         How many; ``"auto"`` estimates the number by HySime, which on real scenes tends to be large.
     wavelengths : array-like, optional
@@ -104,10 +106,10 @@ def unmix(
 
     Notes
     -----
-    By default pixels are chosen by exchanges of the true error, from the selections of successive projection, successive
-    nonnegative projection and XRAY on, on the scene as it is; then each is averaged with similar ones. Pixels without
-    values, pixels and bands that are zero, and pixels that no other resembles are left out, and the result's ``notes``
-    say so. Abundances are exact (`gsnmf.applications.unmixing.fcls`).
+    By default pixels are chosen on the scene as it is: the selections of successive projection, successive nonnegative
+    projection and XRAY are improved by exchanges of the true error, and each pixel is averaged with similar ones.
+    Pixels without values, pixels and bands that are zero, and pixels that no other resembles are left out; the
+    ``notes`` of the result say so. Abundances are exact (`gsnmf.applications.unmixing.fcls`).
 
     Examples
     --------
@@ -193,8 +195,8 @@ def _check_number(n_endmembers: Any, counted: EndmemberCount | None, validity: V
     limit = min(n_pixels, n_bands)
     if rank > limit:
         raise ValueError(
-            f"n_endmembers must be in [1, {limit}] for a scene with {n_pixels} usable pixels and {n_bands} usable bands; "
-            f"got {rank}."
+            f"n_endmembers must be in [1, {limit}] for a scene with {n_pixels} usable pixels and {n_bands} usable "
+            f"bands; got {rank}."
         )
     return rank
 
