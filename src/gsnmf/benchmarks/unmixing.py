@@ -12,6 +12,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -173,12 +174,11 @@ def _nmf(scene: _Scene, seed: int) -> Doubles:
 
 def _minimum_volume(scene: _Scene, seed: int) -> Doubles:
     result = minimum_volume(scene.pixels.T, len(scene.endmembers), sum_to_one=True, random_state=seed)
-    return np.asarray(result.W).T
+    return np.asarray(result.W.T, dtype=np.float64)
 
 
 def _skmatter(scene: _Scene, seed: int) -> Doubles:
-    from skmatter.sample_selection import FPS
-
+    FPS = import_module("skmatter.sample_selection").FPS
     pixels = scene.pixels
     start = int(np.argmax(np.linalg.norm(pixels, axis=1)))
     chosen = FPS(n_to_select=len(scene.endmembers), initialize=start).fit(pixels).selected_idx_
@@ -186,10 +186,9 @@ def _skmatter(scene: _Scene, seed: int) -> Doubles:
 
 
 def _archetypes(scene: _Scene, seed: int) -> Doubles:
-    from archetypes import AA
-
+    AA = import_module("archetypes").AA
     model = AA(n_archetypes=len(scene.endmembers), max_iter=100, random_state=seed).fit(scene.pixels)
-    return np.maximum(np.asarray(model.archetypes_), 0.0)
+    return np.asarray(np.maximum(model.archetypes_, 0.0), dtype=np.float64)
 
 
 def _in_units(scene: _Scene, spectra: Doubles) -> Doubles:

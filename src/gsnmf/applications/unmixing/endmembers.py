@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from gsnmf.applications.unmixing.cube import Cube
 from gsnmf.applications.unmixing.fcls import abundances_of
 from gsnmf.applications.unmixing.methods import EndmemberMethod
+from gsnmf.applications.unmixing.number_of_endmembers import estimate_noise
 from gsnmf.applications.unmixing.outliers import isolated_pixels
 from gsnmf.applications.unmixing.validity import Validity
 from gsnmf.factorization.path import factorize
@@ -20,10 +21,12 @@ from gsnmf.support.arrays import Doubles, Floats, Indices
 
 Normalize = Literal["none", "sum", "length"]
 
-MOST_AVERAGED = 20
+_MOST_AVERAGED = 20
 """Pixels that make up an endmember by default, at most."""
 _AVERAGED_PART = 500
-"""And at most one in so many of the scene: in a small one fewer pixels are pure."""
+"""One in so many pixels of the scene is averaged in any case, up to the most."""
+_WITHIN_NOISE = 1.2
+"""Two spectra whose distance is below this times what noise makes of two equal ones cannot be told apart."""
 _BRIGHTEST = 0.999
 """The abundance of a pure band is one where the band is at this quantile."""
 
@@ -55,17 +58,6 @@ class Endmembers:
     notes: tuple[str, ...] = ()
 
 
-def default_average(n_pixels: int) -> int:
-    """How many similar pixels make an endmember by default: one in 500, at least 1 and at most 20.
-
-    Examples
-    --------
-    >>> default_average(300), default_average(2500), default_average(1_000_000)
-    (1, 5, 20)
-    """
-    return max(1, min(MOST_AVERAGED, n_pixels // _AVERAGED_PART))
-
-
 def choose_endmembers(
     cube: Cube,
     validity: Validity,
@@ -75,7 +67,7 @@ def choose_endmembers(
     *,
     method: EndmemberMethod,
     normalize: Normalize,
-    averaged: int,
+    averaged: int | None,
     outliers: Literal["ignore", "keep"],
     rng: np.random.Generator,
 ) -> Endmembers:
@@ -99,12 +91,16 @@ def choose_endmembers(
     notes = []
     if chosen.size < rank:
         notes.append(f"{chosen.size} endmembers explain every pixel; {rank} were asked for")
+    if averaged is None and not method.averaged:
+        averaged = 1
     members = (
         tuple(np.array([position]) for position in sample[chosen])
         if averaged == 1
-        else nearest_in_angle(cube, validity, pixels[chosen], averaged)
+        else nearest_in_angle(cube, validity, pixels[chosen], averaged or _MOST_AVERAGED)
     )
-    spectra = np.array([_mean_spectrum(validity.clean(cube.pixels(np.sort(own)))) for own in members])
+    if averaged is None:
+        members = _within_noise(cube, validity, members, pixels[chosen], _noise_length(pixels[kept]))
+    spectra = np.array([_mean_spectrum(validity.clean(cube.pixels(own))) for own in members])
     if method.name == "minimum-volume":
         spectra, note = _least_volume(pixels[kept], spectra)
         notes.extend(note)
@@ -155,6 +151,29 @@ def nearest_in_angle(cube: Cube, validity: Validity, spectra: Floats, count: int
         order = np.argsort(-best, axis=1, kind="stable")[:, :count]
         best, places = np.take_along_axis(best, order, axis=1), np.take_along_axis(places, order, axis=1)
     return tuple(places)
+
+
+def _noise_length(pixels: Floats) -> float:
+    """Root mean squared length of the noise of a pixel; zero if there are too few pixels to estimate it."""
+    if len(pixels) <= 2 * pixels.shape[1]:
+        return 0.0
+    noise = estimate_noise(pixels)
+    return float(np.sqrt(np.einsum("ij,ij->", noise, noise) / len(noise)))
+
+
+def _within_noise(
+    cube: Cube, validity: Validity, members: tuple[Indices, ...], spectra: Floats, noise: float
+) -> tuple[Indices, ...]:
+    """Of the pixels nearest to each spectrum, those that noise may have made of it, and one in 500 of the scene."""
+    least = int(np.count_nonzero(validity.pixels)) // _AVERAGED_PART
+    kept = []
+    for own, spectrum in zip(members, spectra, strict=True):
+        others = validity.clean(cube.pixels(own)).astype(np.float64)
+        length, lengths = float(np.linalg.norm(spectrum)), np.linalg.norm(others, axis=1)
+        distances = np.linalg.norm(others / lengths[:, None] - spectrum / length, axis=1)
+        explained = _WITHIN_NOISE * noise * np.sqrt(1.0 / length**2 + 1.0 / lengths**2)
+        kept.append(own[: max(1, least, int(np.count_nonzero(distances <= explained)))])
+    return tuple(kept)
 
 
 def _mean_spectrum(pixels: Floats) -> Doubles:

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from gsnmf.applications.unmixing.result import Unmixing
 
 
+def _averaged(result: Unmixing) -> str:
+    counts = [len(own) for own in result.members] or [0]
+    return str(counts[0]) if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
+
+
 def render(result: Unmixing, title: str, parameters: Mapping[str, str]) -> str:
     """The page of HTML."""
     positions, label = abscissa(result)
@@ -36,7 +41,7 @@ def render(result: Unmixing, title: str, parameters: Mapping[str, str]) -> str:
     made = {
         "Method": f"{result.method}: {known.title}" if known else result.method,
         "Normalisation of pixels for the choice": result.normalize,
-        "Pixels averaged per endmember": str(result.averaged),
+        "Pixels averaged per endmember": _averaged(result),
         "Abundances": "nonnegative, sum to one" if result.sum_to_one else "nonnegative",
         **({"Number of endmembers": f"{result.rank_choice.number}, by HySime"} if result.rank_choice else {}),
         "gsnmf": __version__,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _VERSION = 1
 _ARRAYS = ("endmembers", "pixels", "bands", "abundances", "residual_map", "outliers", "picture")
-_WORDS = ("relative_error", "wavelength_unit", "method", "normalize", "averaged", "sum_to_one", "notes", "source")
+_WORDS = ("relative_error", "wavelength_unit", "method", "normalize", "sum_to_one", "notes", "source")
 
 
 @dataclass(frozen=True, repr=False)
@@ -53,7 +53,7 @@ class Unmixing:
     picture : uint8 array, shape (height, width, 3)
         The scene for people: red, green and blue bands if the wavelengths tell them, else the first principal
         component.
-    method, normalize, averaged, sum_to_one
+    method, normalize, sum_to_one
         How it was made; see `gsnmf.applications.unmix`.
     rank_choice : EndmemberCount or None
         How the number of endmembers was estimated, if it was not given.
@@ -76,7 +76,6 @@ class Unmixing:
     picture: NDArray[np.uint8] = field(repr=False)
     method: str
     normalize: str
-    averaged: int
     sum_to_one: bool
     rank_choice: EndmemberCount | None
     notes: tuple[str, ...]

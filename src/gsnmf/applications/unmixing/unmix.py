@@ -13,7 +13,6 @@ from gsnmf.applications.unmixing.endmembers import (
     Endmembers,
     choose_endmembers,
     choose_pixels_and_bands,
-    default_average,
 )
 from gsnmf.applications.unmixing.fcls import abundances_of
 from gsnmf.applications.unmixing.files import read_cube
@@ -84,8 +83,9 @@ def unmix(
     normalize : {"none", "sum", "length"}
         What pixels are divided by for the choice. On real scenes ``"none"`` was best.
     averaged : int, optional
-        Each chosen pixel is replaced by the mean of so many pixels nearest to it in angle. By default one in 500 of
-        the pixels, at most 20, for ``"auto"`` and ``"minimum-volume"``, and 1, the pixel itself, for the others.
+        Each chosen pixel is replaced by the mean of so many pixels nearest to it in angle. By default, for ``"auto"``
+        and ``"minimum-volume"``, of those that noise may have made of it, and of one in 500 of the scene in any case,
+        at most 20; for the other methods 1, the pixel itself.
     sum_to_one : bool
         Whether the abundances of a pixel sum to one.
     pure_bands : bool
@@ -123,6 +123,7 @@ def unmix(
     ((3, 40), (30, 30, 3), True)
     """
     chosen_method = check_method(method)
+    averaged = None if averaged is None else check_count(averaged, "averaged")
     _check_options(normalize, outliers, pure_bands, method, averaged)
     scene = _scene(cube, wavelengths, wavelength_unit, bands_axis)
     validity = check_pixels(scene, mask)
@@ -133,12 +134,7 @@ def unmix(
     rank = _check_number(n_endmembers, counted, validity)
     if pure_bands:
         found = choose_pixels_and_bands(sample, pixels, rank)
-        averaged = 1
     else:
-        n_usable = int(np.count_nonzero(validity.pixels))
-        if averaged is None:
-            averaged = default_average(n_usable) if chosen_method.averaged else 1
-        averaged = min(check_count(averaged, "averaged"), n_usable)
         found = choose_endmembers(
             scene, validity, sample, pixels, rank,
             method=chosen_method, normalize=normalize, averaged=averaged, outliers=outliers, rng=rng,
@@ -158,7 +154,6 @@ def unmix(
         picture=scene_picture(scene, validity),
         method="pure pixels and bands" if pure_bands else method,
         normalize=normalize,
-        averaged=averaged,
         sum_to_one=sum_to_one,
         rank_choice=counted,
         notes=_all_notes(validity, found, scene, sample.size, pure_bands, normalize),
