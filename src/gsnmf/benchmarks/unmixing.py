@@ -7,6 +7,7 @@ meet all of them as they are. Times are processor time.
 
 from __future__ import annotations
 
+import os
 import tempfile
 import time
 import warnings
@@ -32,7 +33,8 @@ from gsnmf.benchmarks._measurement import (
     seconds,
     take_turns,
 )
-from gsnmf.datasets.paper import missing_data, paper_matrix
+from gsnmf.datasets.files import DATA_VARIABLE, data_folder
+from gsnmf.datasets.paper import load as load_data
 from gsnmf.nmf import minimum_volume
 from gsnmf.support.arrays import Doubles
 
@@ -87,7 +89,7 @@ def _scenes(quick: bool) -> list[_Scene]:
         "damaged": {"n_outliers": 12, "n_dead": 12},
     }
     scenes = []
-    if not quick and not missing_data("jasper"):
+    if not quick and os.environ.get(DATA_VARIABLE) and (data_folder() / "jasper.npz").is_file():
         scenes.append(_jasper())
     for seed, (name, setting) in enumerate(settings.items()):
         planted = planted_scene(np.random.default_rng(seed), shape=shape, **setting)
@@ -96,7 +98,7 @@ def _scenes(quick: bool) -> list[_Scene]:
 
 
 def _jasper() -> _Scene:
-    jasper = paper_matrix("jasper")
+    jasper = load_data("jasper")
     matrix = np.asarray(jasper.matrix)
     cube = np.moveaxis(matrix.reshape(len(matrix), 100, 100, order="F"), 0, 2)
     maps = np.moveaxis(jasper.extra["H_true"].reshape(-1, 100, 100, order="F"), 0, 2)

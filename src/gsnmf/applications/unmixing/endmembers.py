@@ -185,11 +185,15 @@ def _mean_spectrum(pixels: Floats) -> Doubles:
 
 
 def _least_volume(pixels: Floats, spectra: Doubles) -> tuple[Doubles, list[str]]:
-    """Endmembers of the least volume around the pixels, from given ones on."""
+    """Endmembers of the least volume around the pixels, from given ones on.
+
+    Weights sum to at most one: pixels in the shade are darker mixtures, which a simplex without the origin would have
+    to explain by other materials.
+    """
     matrix = np.asarray(pixels.T, dtype=np.float64)
     start = spectra.T.copy(), abundances_of(matrix.T, spectra, True).T.copy()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
-        result = minimum_volume(matrix, len(spectra), init=start, sum_to_one=True)
+        result = minimum_volume(matrix, len(spectra), init=start)
     notes = [str(warning.message) for warning in caught if issubclass(warning.category, ConvergenceWarning)]
     return np.ascontiguousarray(np.asarray(result.W).T, dtype=np.float64), notes

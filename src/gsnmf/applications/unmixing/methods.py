@@ -54,7 +54,7 @@ _METHODS = (
     ),
     EndmemberMethod(
         "minimum-volume",
-        "what auto chooses, moved so that the simplex around the pixels is as small as possible",
+        "what auto chooses, moved outwards to the least volume around the pixels; where no pixel is pure",
         lambda pixels, rank, rng: search_pixels(shortened(pixels), rank),
         averaged=True,
     ),
