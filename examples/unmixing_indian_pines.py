@@ -1,9 +1,9 @@
 """Indian Pines: fields, woods and roads, seen in two hundred bands from an aircraft in June 1992.
 
-The scene (145 x 145 pixels, AVIRIS) comes with TensorLy, so that nothing needs a download. It has no true spectra, but a
-map of what grew where. Six endmembers are chosen by the default settings, which were not made for this scene, and their
-abundance maps are compared with the map of the ground: the woods and the buildings with their lawns should each have
-an endmember that is strongest there. Values are radiances times 500 plus 1000.
+The scene (145 x 145 pixels, AVIRIS) comes with TensorLy, so that nothing needs a download. It has no true spectra, but
+a map of what grew where. Six endmembers are chosen by the default settings, which were not made for this scene, and the
+classes of the pixels in which each is strongest are counted: the woods should have an endmember of their own. Values of
+the scene are radiances times 500 plus 1000.
 """
 
 from __future__ import annotations

@@ -152,7 +152,7 @@ def _contestants() -> dict[str, tuple[_Contestant, bool]]:
     found["NMF (scikit-learn)"] = _nmf, False
     found["minimum-volume NMF"] = _minimum_volume, False
     found["scikit-matter FPS"] = _skmatter, False
-    found["archetypes"] = _archetypes, True
+    found["archetypes"] = _archetypes, False
     return found
 
 

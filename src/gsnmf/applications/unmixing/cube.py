@@ -161,7 +161,7 @@ def as_cube(
 
 
 def _is_xarray(cube: Any) -> bool:
-    return hasattr(cube, "dims") and hasattr(cube, "coords") and hasattr(cube, "data")
+    return hasattr(cube, "dims") and hasattr(cube, "coords")
 
 
 def _from_xarray(array: Any) -> tuple[Any, int, Any]:
