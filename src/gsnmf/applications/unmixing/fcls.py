@@ -48,7 +48,7 @@ def fcls(pixels: Any, endmembers: Any, *, sum_to_one: bool = True) -> Doubles:
     >>> fcls([[1.0, 2.0, 3.0], [9.0, 0.0, 0.0]], [[1, 0, 3], [1, 4, 3], [2, 0, 0]]).round(6)
     array([[0.5, 0.5, 0. ],
            [0. , 0. , 1. ]])
-    >>> fcls([[9.0, 0.0, 0.0]], [[1, 0, 3], [1, 4, 3], [2, 0, 0]], sum_to_one=False)
+    >>> fcls([[9.0, 0.0, 0.0]], [[1, 0, 3], [1, 4, 3], [2, 0, 0]], sum_to_one=False).round(6)
     array([[0. , 0. , 4.5]])
     """
     spectra = np.atleast_2d(np.asarray(endmembers, dtype=np.float64))
