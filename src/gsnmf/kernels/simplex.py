@@ -86,7 +86,7 @@ def _simplex_parallel(X: Doubles, columns: Doubles, gram: Doubles, targets: Doub
 @numba.njit(cache=True, nogil=True)
 def _simplex_part(X: Doubles, columns: Doubles, gram: Doubles, targets: Doubles) -> None:
     r = X.shape[1]
-    lower, buffers, indices = np.empty((r, r)), np.empty((5, r)), np.empty(r, dtype=np.int64)
+    lower, buffers, indices = np.empty((r, r)), np.empty((6, r)), np.empty(r, dtype=np.int64)
     passive, blocked = np.empty(r, dtype=np.bool_), np.empty(r, dtype=np.bool_)
     for j in range(X.shape[0]):
         multiplier = _feasible_start(X[j], columns, gram, targets[j], lower, buffers, indices, passive)
@@ -117,6 +117,36 @@ def _face_solution(
 
 
 @numba.njit(cache=True, fastmath=True)
+def _rough_face_solution(
+    linear: Doubles, indices: NDArray[np.int64], size: int, lower: Doubles, buffers: Doubles
+) -> None:
+    """The same z from the Gram matrix alone, not refined and without the residual."""
+    z, direction = buffers[2], buffers[4]
+    for a in range(size):
+        z[a] = linear[indices[a]]
+        direction[a] = 1.0
+    _solve(lower, size, z)
+    _solve(lower, size, direction)
+    total, along = -1.0, 0.0
+    for a in range(size):
+        total += z[a]
+        along += direction[a]
+    for a in range(size):
+        z[a] -= total / along * direction[a]
+
+
+@numba.njit(cache=True, fastmath=True)
+def _leave_out_negative(z: Doubles, indices: NDArray[np.int64], size: int, passive: Flags) -> bool:
+    """Take negative weights out of the passive set; whether there were any."""
+    found = False
+    for a in range(size):
+        if z[a] < 0.0:
+            passive[indices[a]] = False
+            found = True
+    return found
+
+
+@numba.njit(cache=True, fastmath=True)
 def _feasible_start(
     x: Doubles,
     columns: Doubles,
@@ -128,21 +158,20 @@ def _feasible_start(
     passive: Flags,
 ) -> float:
     """A point that is best on its own face of the simplex; returns the multiplier of the sum there."""
-    z = buffers[2]
-    x[:] = 0.0
-    passive[:] = True
+    z, linear = buffers[2], buffers[5]
+    for i in range(x.size):
+        x[i] = 0.0
+        passive[i] = True
+        linear[i] = _slope(columns, i, target)
     size = _cholesky(gram, passive, lower, indices)
     while size > 0:
-        multiplier = _face_solution(columns, indices, size, target, lower, buffers)
-        negative = False
-        for a in range(size):
-            if z[a] < 0.0:
-                passive[indices[a]] = False
-                negative = True
-        if not negative:
-            for a in range(size):
-                x[indices[a]] = z[a]
-            return multiplier
+        _rough_face_solution(linear, indices, size, lower, buffers)
+        if not _leave_out_negative(z, indices, size, passive):
+            multiplier = _face_solution(columns, indices, size, target, lower, buffers)
+            if not _leave_out_negative(z, indices, size, passive):
+                for a in range(size):
+                    x[indices[a]] = z[a]
+                return multiplier
         size = _cholesky(gram, passive, lower, indices)
     # the columns are affinely dependent: begin at the nearest vertex
     nearest, least = 0, np.inf
