@@ -187,6 +187,38 @@ class TestResult:
         assert "<b>1" not in page
         assert 'id="images"' in page
 
+    @pytest.mark.parametrize(
+        ("file", "options", "message"),
+        [
+            ("m.npy", ["--key", "M"], "--key has no effect on npy input; it is for h5ad, mat, npz"),
+            ("m.npy", ["--stop-words", "none"], "--stop-words has no effect on npy input; it is for text"),
+            ("m.npy", ["--min-documents", "3"], "--min-documents has no effect on npy input"),
+            ("m.npy", ["--encoding", "latin-1"], "--encoding has no effect on npy input"),
+            ("m.npy", ["--no-header"], "--header has no effect on npy input; it is for csv, tsv"),
+            ("m.npy", ["--column-major"], "--column-major has no effect on a matrix without images"),
+            ("m.npy", ["--method", "gspa", "--effort", "fast"], "--effort has no effect with --method gspa"),
+            ("m.csv", ["--cube"], "--cube has no effect on csv input; it is for mat, npy, npz"),
+            ("lines.txt", ["--image-shape", "3x3"], "--image-shape has no effect on text input"),
+        ],
+    )
+    def test_options_without_effect_are_errors(self, here, capsys, file, options, message):
+        WRITERS[file](Path(file))
+        assert run(["factorize", file, "--rank", "2", *options]) == 2
+        assert message in capsys.readouterr().err
+        assert not Path(f"{Path(file).stem}-gsnmf").exists()
+
+    def test_three_dimensions(self, here, capsys):
+        values = np.random.default_rng(0).random((6, 5, 4))
+        np.save("m.npy", values)
+        assert run(["factorize", "m.npy", "--rank", "2", "--quiet"]) == 1
+        error = capsys.readouterr().err
+        assert "gsnmf unmix" in error
+        assert "--cube" in error
+        assert run(["factorize", "m.npy", "--rank", "2", "--cube", "--method", "spa-rows"]) == 0
+        assert "2 pixels explain" in capsys.readouterr().out
+        assert run(["factorize", "m.npy", "--rank", "2", "--image-shape", "5x4", "--method", "spa-rows"]) == 0
+        assert "2 images explain" in capsys.readouterr().out
+
     def test_zero_matrix(self, here, capsys):
         np.save("m.npy", np.zeros((3, 4)))
         assert run(["factorize", "m.npy", "--rank", "2"]) == 0

@@ -92,7 +92,7 @@ class TestArrays:
     def test_three_dimensions_are_images(self, tmp_path):
         images = np.random.default_rng(0).random((5, 4, 3))
         np.save(tmp_path / "m.npy", images)
-        data = read_matrix(tmp_path / "m.npy")
+        data = read_matrix(tmp_path / "m.npy", image_shape=(4, 3))
         np.testing.assert_array_equal(data.matrix, images.reshape(5, 12))
         assert (data.image_shape, data.pixels, data.row_kind, data.column_kind) == ((4, 3), "columns", "image", "pixel")
         assert data.column_name(4) == "(1, 1)"
@@ -100,6 +100,25 @@ class TestArrays:
         again = read_matrix(tmp_path / "m.mat")
         np.testing.assert_array_equal(again.matrix, data.matrix)
         assert again.image_shape == (4, 3)
+
+    def test_three_dimensions_must_be_said_to_be_something(self, tmp_path):
+        values = np.random.default_rng(0).random((5, 4, 3))
+        np.save(tmp_path / "m.npy", values)
+        np.savez(tmp_path / "m.npz", m=values)
+        scipy.io.savemat(tmp_path / "m.mat", {"m": values})
+        for name in ("m.npy", "m.npz", "m.mat"):
+            with pytest.raises(FileError, match=r"gsnmf unmix .* --cube.*stack of images, say so: --image-shape"):
+                read_matrix(tmp_path / name)
+            data = read_matrix(tmp_path / name, cube=True)
+            np.testing.assert_array_equal(data.matrix, values.reshape(20, 3))
+            assert (data.row_kind, data.column_kind, data.image_shape, data.pixels) == ("pixel", "band", (5, 4), "rows")
+        with pytest.raises(FileError, match="image_shape must be 4 x 3, as the file has it, for 5 images; got 3 x 4"):
+            read_matrix(tmp_path / "m.npy", image_shape=(3, 4))
+        with pytest.raises(ValueError, match="image_shape must be None with cube=True"):
+            read_matrix(tmp_path / "m.npy", image_shape=(3, 4), cube=True)
+        np.save(tmp_path / "flat.npy", values[0])
+        with pytest.raises(FileError, match="a spectral image has three dimensions"):
+            read_matrix(tmp_path / "flat.npy", cube=True)
 
     def test_image_shape_in_the_archive(self, tmp_path):
         np.savez(tmp_path / "m.npz", pixels=np.ones((6, 9)), image_shape=[2, 3])

@@ -8,6 +8,7 @@ of its rows is that of the pixels.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +25,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _OURS, _OTHER = "tab:blue", "tab:gray"
+
+_SCENES = ("plot_chosen_pixels", "plot_maps", "plot_spectra")
+"""Pictures of an `Unmixing`, which stand with the application."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in _SCENES:
+        return getattr(import_module("gsnmf.applications.unmixing.plots"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def plot_comparison(result: Factorization, *, comparison: Comparison | None = None, ax: Axes | None = None) -> Axes:

@@ -8,15 +8,20 @@ if TYPE_CHECKING:
     from gsnmf.applications.marker_genes.plots import plot_markers
     from gsnmf.applications.topic_modelling.fitting import topics
     from gsnmf.applications.topic_modelling.model import TopicModel
+    from gsnmf.applications.unmixing.result import Unmixing
+    from gsnmf.applications.unmixing.unmix import unmix
 
 _HOMES = {
     "TopicModel": "topic_modelling.model",
+    "Unmixing": "unmixing.result",
     "markers": "marker_genes.markers",
     "plot_markers": "marker_genes.plots",
     "topics": "topic_modelling.fitting",
+    "unmix": "unmixing.unmix",
 }
+"""The module of each public name, imported when the name is asked for."""
 
-__all__ = ["TopicModel", "markers", "plot_markers", "topics"]
+__all__ = ["TopicModel", "Unmixing", "markers", "plot_markers", "topics", "unmix"]
 
 
 def __getattr__(name: str) -> Any:
@@ -24,3 +29,7 @@ def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.markup import escape
 from sklearn.exceptions import ConvergenceWarning
 
+from gsnmf.commands.effects import check_effects
 from gsnmf.commands.progress import stages
 from gsnmf.commands.tables import print_factors, print_qualities
 from gsnmf.datasets.readers import FORMATS, STREAMED_FORMATS, LabelledMatrix, read_matrix
@@ -67,7 +68,7 @@ HELP = f"""Explain a matrix by a few of its own rows and columns, and write a re
 FILE is a nonnegative matrix or something that becomes one:
 
 \b
-  .npz .npy         NumPy arrays, SciPy sparse matrices; 3 dimensions are images
+  .npz .npy         NumPy arrays, SciPy sparse matrices; 3 dimensions with --cube or --image-shape
   .mtx .mat .cluto  Matrix Market, MATLAB (up to version 7), CLUTO
   .csv .tsv         tables; first line and column are names if not numbers
   .parquet .h5ad    tables; cells x genes (needs anndata)
@@ -107,6 +108,7 @@ EPILOG = "\n".join(
 
 
 def factorize(
+    context: typer.Context,
     file: Annotated[
         Path, typer.Argument(help="Matrix, table, documents or images; - for standard input.", readable=False)
     ],
@@ -145,6 +147,9 @@ def factorize(
             "--compare/--no-compare", help="Compare with NMF too, or with nothing; by default with the bound."
         ),
     ] = None,
+    cube: Annotated[
+        bool, typer.Option("--cube", help="A spectral image, height x width x bands; see also gsnmf unmix.")
+    ] = False,
     tolerance: Annotated[float, typer.Option(min=1e-12, help="On the optimality of the weights.")] = DEFAULT_TOLERANCE,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, and nothing else.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only where the report is.")] = False,
@@ -153,6 +158,7 @@ def factorize(
     asked_rank, shape = parse_rank(rank), _parse_shape(image_shape)
     if file == STANDARD_INPUT and (format is None or format.value not in STREAMED_FORMATS):
         raise typer.BadParameter(f"standard input needs --format, one of {', '.join(STREAMED_FORMATS)}.")
+    check_effects(context, file, format.value if format else None, method.value)
     folder = out or Path(f"{'stdin' if file == STANDARD_INPUT else file.resolve().stem}-gsnmf")
     check_writable(folder)
     started = time.perf_counter()
@@ -170,7 +176,10 @@ def factorize(
             min_documents=min_documents,
             image_shape=shape,
             image_order="F" if column_major else "C",
+            cube=cube,
         )
+        if column_major and data.image_shape is None:
+            raise typer.BadParameter("--column-major has no effect on a matrix without images; see --image-shape.")
         data = _weighted(data, tfidf, normalize)
         stage("Choosing columns and rows")
         result, notes = _factorize(data, asked_rank, method.value, effort.value, scale, tolerance)
@@ -184,7 +193,7 @@ def factorize(
             "Weighting": ", ".join(n for n, on in (("tf-idf", tfidf), ("rows sum to one", normalize)) if on) or "none",
             "Choice on scaled matrix": "yes" if scale else "no",
             "Tolerance": f"{tolerance:g}",
-            **_provenance(file, started),
+            **provenance(file, started),
         }
         findings = gather(
             result, data, comparison=comparison, parameters=parameters, warnings=notes, tolerance=tolerance
@@ -243,7 +252,7 @@ def _factorize(
     return result, [str(w.message) for w in caught if issubclass(w.category, ConvergenceWarning)]
 
 
-def _provenance(file: Path, started: float) -> dict[str, str]:
+def provenance(file: Path, started: float) -> dict[str, str]:
     """What is needed to make the result again."""
     known = {
         "Seconds": f"{time.perf_counter() - started:.1f}",

@@ -64,3 +64,8 @@ def _data_uri(pixels: NDArray[np.uint8], color_type: int) -> str:
 
 def _chunk(kind: bytes, content: bytes) -> bytes:
     return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+
+def colour_picture(pixels: NDArray[np.uint8]) -> str:
+    """Red, green, blue and opacity of every point, shape (height, width, 4), as a data URI."""
+    return _data_uri(np.ascontiguousarray(pixels, dtype=np.uint8), color_type=6)

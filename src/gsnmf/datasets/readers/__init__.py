@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from gsnmf.datasets.readers.arrays import read_cluto, read_mat, read_matrix_market, read_npy, read_npz
+from gsnmf.datasets.readers.arrays import Layout, read_cluto, read_mat, read_matrix_market, read_npy, read_npz
 from gsnmf.datasets.readers.files import STANDARD_INPUT, FileError, read_lines
 from gsnmf.datasets.readers.images import IMAGE_SUFFIXES, read_image_folder
 from gsnmf.datasets.readers.labelled import LabelledMatrix
@@ -16,7 +16,7 @@ from gsnmf.datasets.readers.text import TEXT_SUFFIXES, read_text_folder, read_te
 from gsnmf.matrices.checks import check_count
 from gsnmf.support.arrays import Axis
 
-__all__ = ["FORMATS", "STREAMED_FORMATS", "FileError", "LabelledMatrix", "read_matrix", "read_names"]
+__all__ = ["FORMATS", "STREAMED_FORMATS", "FileError", "LabelledMatrix", "format_of", "read_matrix", "read_names"]
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,12 @@ class _Options:
     stop_words: Literal["english"] | None
     min_documents: int
     image_shape: tuple[int, int] | None
+    cube: bool
+
+    @property
+    def layout(self) -> Layout:
+        """What an array with three dimensions is."""
+        return Layout(self.image_shape, self.cube)
 
 
 @dataclass(frozen=True)
@@ -59,10 +65,10 @@ def _read_table(delimiter: str | None) -> Callable[[Path, _Options], LabelledMat
 
 
 _FORMATS: dict[str, _Format] = {
-    "npz": _Format((".npz",), lambda path, o: read_npz(path, o.key)),
-    "npy": _Format((".npy",), lambda path, o: read_npy(path)),
+    "npz": _Format((".npz",), lambda path, o: read_npz(path, o.key, o.layout)),
+    "npy": _Format((".npy",), lambda path, o: read_npy(path, o.layout)),
     "mtx": _Format((".mtx", ".mtx.gz"), lambda path, o: read_matrix_market(path), streamed=True),
-    "mat": _Format((".mat",), lambda path, o: read_mat(path, o.key)),
+    "mat": _Format((".mat",), lambda path, o: read_mat(path, o.key, o.layout)),
     "cluto": _Format((".cluto",), lambda path, o: read_cluto(path), streamed=True),
     "csv": _Format((".csv", ".csv.gz"), _read_table(None), streamed=True),
     "tsv": _Format((".tsv", ".tsv.gz", ".tab"), _read_table("\t"), streamed=True),
@@ -92,6 +98,7 @@ def read_matrix(
     min_documents: int = 2,
     image_shape: tuple[int, int] | None = None,
     image_order: Literal["C", "F"] = "C",
+    cube: bool = False,
 ) -> LabelledMatrix:
     """Read a nonnegative matrix with the names of its rows and columns.
 
@@ -102,7 +109,7 @@ def read_matrix(
         standard input, which needs a ``format``.
     format : str, optional
         One of `FORMATS`; by default the one that the ending or the content of the folder says. A ``.txt`` file has one
-        document a line. ``.npy`` files are mapped to memory, not read; arrays with three dimensions are images.
+        document a line. ``.npy`` files are mapped to memory, not read.
     rows, columns : str or Path, optional
         Files with one name a line, in UTF-8; an empty line leaves a row or column without a name.
     key : str, optional
@@ -116,9 +123,13 @@ def read_matrix(
     min_documents : int
         Leave out words that occur in fewer documents.
     image_shape : pair of int, optional
-        Height and width of images: those of a folder are brought to it, in a matrix it says that one axis are pixels.
+        Height and width of images: those of a folder are brought to it, in a matrix it says that one axis are pixels,
+        and of an array with three dimensions it says that it is a stack of images.
     image_order : {"C", "F"}
         Whether the pixels of an image in a matrix follow each other row by row or column by column.
+    cube : bool
+        Whether the file holds a spectral image, height x width x bands, to be read as pixels x bands; see also
+        `gsnmf.applications.unmix`. Without this and without ``image_shape`` three dimensions are an error.
 
     Returns
     -------
@@ -150,8 +161,10 @@ def read_matrix(
         raise ValueError(f"stop_words must be 'english' or None; got {stop_words!r}.")
     if image_order not in ("C", "F"):
         raise ValueError(f"image_order must be 'C' or 'F'; got {image_order!r}.")
-    form = _FORMATS[_format_of(source, format)]
-    data = form.read(source, _Options(key, header, encoding, stop_words, min_documents, image_shape))
+    form = _FORMATS[format_of(source, format)]
+    if cube and image_shape is not None:
+        raise ValueError(f"image_shape must be None with cube=True, which has its own; got {image_shape}.")
+    data = form.read(source, _Options(key, header, encoding, stop_words, min_documents, image_shape, cube))
     if image_shape is not None and data.image_shape is None:
         data = data.with_image_shape(image_shape)
     if form is not _FORMATS["images"]:
@@ -177,7 +190,8 @@ def _with_names(data: LabelledMatrix, axis: Axis, path: Path) -> LabelledMatrix:
     return replace(data, row_names=names) if axis == "rows" else replace(data, column_names=names)
 
 
-def _format_of(path: Path, format: str | None) -> str:
+def format_of(path: Path, format: str | None = None) -> str:
+    """The name of the format of a file, a folder or standard input: the one given, or what its ending says."""
     if format is not None and format not in FORMATS:
         raise ValueError(f"format must be one of {', '.join(FORMATS)}; got {format!r}.")
     if path == STANDARD_INPUT:

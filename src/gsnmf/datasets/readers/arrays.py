@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +20,29 @@ _SPARSE_KEYS = {"format", "shape", "data"}
 _MATLAB_7_3 = b"MATLAB 7.3"
 
 
-def read_npy(path: Path) -> LabelledMatrix:
-    """A NumPy array, memory-mapped: three dimensions are images, one after the other."""
+@dataclass(frozen=True)
+class Layout:
+    """What was said about an array with three dimensions: images of a shape, a spectral image, or nothing."""
+
+    image_shape: tuple[int, int] | None = None
+    cube: bool = False
+
+
+_UNSAID = Layout()
+
+
+def read_npy(path: Path, layout: Layout = _UNSAID) -> LabelledMatrix:
+    """A NumPy array, memory-mapped; three dimensions are read as the layout says."""
     with reading(path, "a NumPy array"):
         values = np.lib.format.open_memmap(path, mode="r")
-    return _from_array(values, path)
+    return _from_array(values, path, layout)
 
 
-def read_npz(path: Path, key: str | None = None) -> LabelledMatrix:
-    """An archive with one matrix in it, or several of which ``key`` names one; SciPy's sparse matrices as well."""
+def read_npz(path: Path, key: str | None = None, layout: Layout = _UNSAID) -> LabelledMatrix:
+    """An archive with one matrix in it, or several of which ``key`` names one; SciPy's sparse matrices as well.
+
+    An array with three dimensions that is called "images" is a stack of images.
+    """
     # NumPy leaves a damaged file open if it opens it itself
     with reading(path, "an .npz archive"), path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
         names = set(archive.files)
@@ -37,7 +52,10 @@ def read_npz(path: Path, key: str | None = None) -> LabelledMatrix:
         chosen = _choose(
             {name: archive[name] for name in archive.files if key in (None, name)}, key, path, archive.files
         )
-        labelled = _from_array(archive[chosen], path, *_names(archive))
+        values = archive[chosen]
+        if chosen.startswith("images") and values.ndim == 3 and layout == _UNSAID:
+            layout = Layout(image_shape=values.shape[1:])
+        labelled = _from_array(values, path, layout, *_names(archive))
         if labelled.image_shape is None and "image_shape" in names:
             height, width = (int(side) for side in archive["image_shape"])
             if height * width in labelled.matrix.shape:
@@ -52,7 +70,7 @@ def read_matrix_market(path: Path) -> LabelledMatrix:
     return LabelledMatrix(values)
 
 
-def read_mat(path: Path, key: str | None = None) -> LabelledMatrix:
+def read_mat(path: Path, key: str | None = None, layout: Layout = _UNSAID) -> LabelledMatrix:
     """A MATLAB file up to version 7, or a CLUTO file, which may bear the same ending."""
     with path.open("rb") as stream:
         beginning = stream.read(128)
@@ -63,9 +81,13 @@ def read_mat(path: Path, key: str | None = None) -> LabelledMatrix:
     with reading(path, "a MATLAB file"):
         found = scipy.io.loadmat(path)
         variables = {name: value for name, value in found.items() if not name.startswith("__")}
-        values = variables[_choose(variables, key, path, list(variables))]
-        images = not sp.issparse(values) and values.ndim == 3
-        return _from_array(np.moveaxis(values, 2, 0) if images else values, path)
+        chosen = _choose(variables, key, path, list(variables))
+        values = variables[chosen]
+        if sp.issparse(values) or values.ndim != 3 or layout.cube:
+            return _from_array(values, path, layout)
+        if chosen.startswith("images") and layout == _UNSAID:
+            layout = Layout(image_shape=values.shape[:2])
+        return _from_array(np.moveaxis(values, 2, 0), path, layout)
 
 
 def read_cluto(path: Path) -> LabelledMatrix:
@@ -133,15 +155,41 @@ def _is_matrix(value: Any) -> bool:
 
 
 def _from_array(
-    values: Any, path: Path, row_names: tuple[str, ...] = (), column_names: tuple[str, ...] = ()
+    values: Any, path: Path, layout: Layout, row_names: tuple[str, ...] = (), column_names: tuple[str, ...] = ()
 ) -> LabelledMatrix:
     if values.ndim == 3:
-        n_images, height, width = values.shape
-        flat = values.reshape(n_images, height * width)
-        return LabelledMatrix(flat, row_names, column_names).with_image_shape((height, width))
+        return _from_three_dimensions(values, path, layout, row_names, column_names)
+    if layout.cube:
+        raise FileError(f"{path}: a spectral image has three dimensions, height x width x bands; got {values.shape}.")
     if values.ndim != 2:
         raise FileError(f"{path}: must hold a matrix, or images one after the other; got shape {values.shape}.")
     return LabelledMatrix(values, row_names, column_names)
+
+
+def _from_three_dimensions(
+    values: Any, path: Path, layout: Layout, row_names: tuple[str, ...], column_names: tuple[str, ...]
+) -> LabelledMatrix:
+    """Pixels x bands of a spectral image, or images x pixels of a stack of images: whichever was said."""
+    if layout.cube:
+        height, width, n_bands = values.shape
+        flat = values.reshape(height * width, n_bands)
+        pixels = LabelledMatrix(flat, row_names, column_names, row_kind="pixel", column_kind="band")
+        return replace(pixels, image_shape=(height, width), pixels="rows")
+    n_images, height, width = values.shape
+    if layout.image_shape is None:
+        raise FileError(
+            f"{path}: has three dimensions, {values.shape}, which can mean two things. A spectral image, height x "
+            "width x bands, is for gsnmf unmix (gsnmf.applications.unmix), or for gsnmf factorize --cube. If it is a "
+            f"stack of images, say so: --image-shape {height}x{width}."
+        )
+    if layout.image_shape != (height, width):
+        raise FileError(
+            f"{path}: image_shape must be {height} x {width}, as the file has it, for {n_images} images; got "
+            f"{layout.image_shape[0]} x {layout.image_shape[1]}."
+        )
+    return LabelledMatrix(values.reshape(n_images, height * width), row_names, column_names).with_image_shape(
+        (height, width)
+    )
 
 
 def _names(archive: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -1,0 +1,242 @@
+"""A spectral image, height x width x bands, read in blocks whatever holds it.
+
+NumPy arrays, memory maps, Dask and xarray arrays, and images that the `spectral` package has opened are all read
+through slices of picture rows, so a scene may be larger than memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gsnmf.support.arrays import Doubles, Floats, Indices
+
+_BLOCK_BYTES = 1 << 25
+"""Memory that one block of pixels takes."""
+_BAND_NAMES = ("band", "bands", "wavelength", "wavelengths", "wl", "lambda", "spectral", "channel", "channels", "z")
+"""Names of the dimension of bands in an xarray array, and of the coordinate that holds wavelengths."""
+_ROW_NAMES = ("y", "row", "rows", "line", "lines", "height", "lat", "latitude", "northing")
+_COLUMN_NAMES = ("x", "column", "columns", "col", "cols", "sample", "samples", "width", "lon", "longitude", "easting")
+_MICROMETRES_BELOW = 100.0
+"""No optical instrument has wavelengths below this in nanometres or above it in micrometres."""
+
+
+@dataclass(frozen=True)
+class Cube:
+    """A spectral image that has not been read yet.
+
+    Attributes
+    ----------
+    values : array-like with three dimensions
+        Whatever holds the numbers; the axis of bands is ``bands_axis``, the other two are rows and columns of the
+        picture in this order.
+    bands_axis : int
+        0, 1 or 2.
+    wavelengths : array or None
+        One per band.
+    wavelength_unit : str
+        ``"nm"`` or ``"µm"``; empty without wavelengths.
+    source : str
+        Where the image came from.
+    """
+
+    values: Any
+    bands_axis: int = 2
+    wavelengths: Doubles | None = None
+    wavelength_unit: str = ""
+    source: str = ""
+
+    @property
+    def height(self) -> int:
+        """Rows of the picture."""
+        return int(self.values.shape[0 if self.bands_axis != 0 else 1])
+
+    @property
+    def width(self) -> int:
+        """Columns of the picture."""
+        return int(self.values.shape[2 if self.bands_axis != 2 else 1])
+
+    @property
+    def n_bands(self) -> int:
+        """Bands of every pixel."""
+        return int(self.values.shape[self.bands_axis])
+
+    @property
+    def n_pixels(self) -> int:
+        """Pixels of the picture."""
+        return self.height * self.width
+
+    @property
+    def dtype(self) -> type[np.floating[Any]]:
+        """The type that pixels are computed in: single precision holds 16-bit integers exactly."""
+        kind = np.dtype(self.values.dtype)
+        return np.float32 if kind == np.float32 or kind.itemsize <= 2 else np.float64
+
+    def picture_rows(self, first: int, last: int) -> Floats:
+        """Pixels of some rows of the picture, one per row of an array of shape ((last - first) * width, bands)."""
+        at: list[Any] = [slice(None)] * 3
+        at[1 if self.bands_axis == 0 else 0] = slice(first, last)
+        part = self.values[tuple(at)]
+        part = np.asarray(part.compute() if hasattr(part, "compute") else part)
+        pixels = np.moveaxis(part, self.bands_axis, 2).reshape(-1, self.n_bands)
+        return np.ascontiguousarray(pixels, dtype=self.dtype)
+
+    def blocks(self) -> Iterator[tuple[slice, Floats]]:
+        """All pixels in blocks of picture rows: the positions of a block, and its pixels."""
+        row_bytes = self.width * self.n_bands * np.dtype(self.dtype).itemsize
+        step = max(1, _BLOCK_BYTES // row_bytes)
+        for first in range(0, self.height, step):
+            last = min(self.height, first + step)
+            yield slice(first * self.width, last * self.width), self.picture_rows(first, last)
+
+    def pixels(self, positions: Indices) -> Floats:
+        """The pixels at some positions, counted row by row; only picture rows that hold one of them are read."""
+        positions = np.asarray(positions, dtype=np.intp)
+        found = np.empty((positions.size, self.n_bands), dtype=self.dtype)
+        if positions.size * 4 > self.n_pixels:
+            for part, pixels in self.blocks():
+                inside = np.flatnonzero((positions >= part.start) & (positions < part.stop))
+                found[inside] = pixels[positions[inside] - part.start]
+            return found
+        rows = positions // self.width
+        for row in np.unique(rows):
+            inside = np.flatnonzero(rows == row)
+            found[inside] = self.picture_rows(int(row), int(row) + 1)[positions[inside] % self.width]
+        return found
+
+    def coordinates(self, positions: Indices) -> Indices:
+        """Row and column in the picture of some positions, shape (n, 2)."""
+        return np.stack(np.divmod(np.asarray(positions, dtype=np.intp), self.width), axis=-1)
+
+
+def as_cube(
+    cube: Any,
+    *,
+    wavelengths: Any = None,
+    wavelength_unit: str | None = None,
+    bands_axis: int | None = None,
+    source: str = "",
+) -> Cube:
+    """Describe any spectral image as a `Cube`, without reading it.
+
+    Parameters
+    ----------
+    cube : array-like with three dimensions, or Cube
+        NumPy array, memory map, Dask array, xarray DataArray, or an image opened by `spectral`.
+    wavelengths : array-like, optional
+        One per band; by default what an xarray coordinate or an ENVI header says.
+    wavelength_unit : {"nm", "µm"}, optional
+        By default micrometres if the wavelengths are below 100, else nanometres.
+    bands_axis : int, optional
+        Which axis are the bands; by default the one that an xarray dimension names, else the last.
+    source : str
+        Where the image came from.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> cube = as_cube(np.ones((5, 4, 3)), wavelengths=[450, 550, 650])
+    >>> cube.height, cube.width, cube.n_bands, cube.wavelength_unit
+    (5, 4, 3, 'nm')
+    """
+    if isinstance(cube, Cube):
+        values, axis, own = cube.values, cube.bands_axis, cube.wavelengths
+        source, wavelength_unit = source or cube.source, wavelength_unit or cube.wavelength_unit or None
+    elif _is_xarray(cube):
+        values, axis, own = _from_xarray(cube)
+    else:
+        values, axis, own = _opened(cube), 2, _header_wavelengths(cube)
+    _check_values(values)
+    if bands_axis is not None:
+        if bands_axis not in (-3, -2, -1, 0, 1, 2):
+            raise ValueError(f"bands_axis must be 0, 1 or 2; got {bands_axis!r}.")
+        axis = bands_axis % 3
+    given = own if wavelengths is None else wavelengths
+    checked = None if given is None else _check_wavelengths(given, tuple(values.shape), axis)
+    return Cube(values, axis, checked, _unit(checked, wavelength_unit), source)
+
+
+def _is_xarray(cube: Any) -> bool:
+    return hasattr(cube, "dims") and hasattr(cube, "coords")
+
+
+def _from_xarray(array: Any) -> tuple[Any, int, Any]:
+    """The values with rows before columns, the axis of the bands, and the wavelengths of a coordinate."""
+    if not hasattr(array, "dtype"):
+        names = ", ".join(map(repr, array.data_vars))
+        raise TypeError(f"cube is an xarray Dataset; pass one of its variables, cube[name]: {names}.")
+    if len(array.dims) != 3:
+        raise ValueError(f"cube must have three dimensions, two of the picture and the bands; got {array.dims}.")
+    lower = [str(name).lower() for name in array.dims]
+    bands = [axis for axis, name in enumerate(lower) if name in _BAND_NAMES]
+    if len(bands) != 1:
+        raise ValueError(
+            f"one dimension of cube must be called one of {', '.join(_BAND_NAMES)}, so that the bands are known; got "
+            f"{array.dims}. Rename it, cube.rename(...), or pass cube.data and bands_axis."
+        )
+    rows, columns = (axis for axis in range(3) if axis != bands[0])
+    if lower[rows] in _COLUMN_NAMES or lower[columns] in _ROW_NAMES:
+        order = [columns, rows, bands[0]]
+        array, bands = array.transpose(*(array.dims[axis] for axis in order)), [2]
+    named = [name for name in array.coords if str(name).lower() in _BAND_NAMES and str(name).lower() != "band"]
+    along = [name for name in named if array.coords[name].dims == (array.dims[bands[0]],)]
+    wavelengths = np.asarray(array.coords[along[0]]) if along else None
+    numeric = wavelengths is not None and wavelengths.dtype.kind in "fiu"
+    return array.data, bands[0], wavelengths if numeric else None
+
+
+def _opened(cube: Any) -> Any:
+    """The array behind an image that `spectral` opened, which its memory map gives lazily; others as they are."""
+    if hasattr(cube, "open_memmap") and hasattr(cube, "bands"):
+        mapped = cube.open_memmap(interleave="bip")
+        return cube.load() if mapped is None else mapped
+    return cube if hasattr(cube, "shape") and hasattr(cube, "dtype") else np.asarray(cube)
+
+
+def _header_wavelengths(cube: Any) -> Any:
+    bands = getattr(cube, "bands", None)
+    return getattr(bands, "centers", None)
+
+
+def _check_values(values: Any) -> None:
+    shape = tuple(values.shape)
+    if len(shape) != 3:
+        hint = "; reshape a list of pixels to (pixels, 1, bands)" if len(shape) == 2 else ""
+        raise ValueError(f"cube must have three dimensions, height x width x bands; got shape {shape}{hint}.")
+    if min(shape) == 0:
+        raise ValueError(f"cube must have at least one pixel and one band; got shape {shape}.")
+    if np.dtype(values.dtype).kind not in "fiub":
+        raise TypeError(f"cube must hold real numbers; got dtype {values.dtype}.")
+
+
+def _check_wavelengths(wavelengths: Any, shape: tuple[int, ...], axis: int) -> Doubles:
+    try:
+        checked = np.asarray(wavelengths, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"wavelengths must be numbers, one per band; got {wavelengths!r}.") from None
+    if checked.ndim != 1 or checked.size != shape[axis]:
+        others = [other for other in range(3) if other != axis and shape[other] == checked.size]
+        hint = f" If axis {others[0]} are the bands, say so: bands_axis={others[0]}." if others else ""
+        raise ValueError(
+            f"wavelengths must be one per band, {shape[axis]} for a cube of shape {shape} with the bands on axis "
+            f"{axis}; got shape {checked.shape}.{hint}"
+        )
+    if not np.all(np.isfinite(checked)) or checked.min() <= 0:
+        bad = int(np.argmin(np.where(np.isfinite(checked), checked, -np.inf)))
+        raise ValueError(f"wavelengths must be finite and above 0; got {checked[bad]} at band {bad}.")
+    return checked
+
+
+def _unit(wavelengths: Doubles | None, unit: str | None) -> str:
+    if wavelengths is None:
+        return ""
+    if unit is None:
+        return "µm" if wavelengths.max() < _MICROMETRES_BELOW else "nm"
+    known = {"nm": "nm", "nanometers": "nm", "nanometres": "nm", "um": "µm", "µm": "µm", "μm": "µm"}
+    known |= {"micrometers": "µm", "micrometres": "µm", "microns": "µm"}
+    if unit.lower() not in known:
+        raise ValueError(f"wavelength_unit must be 'nm' or 'µm'; got {unit!r}.")
+    return known[unit.lower()]

@@ -1,0 +1,79 @@
+r"""Abundances: fully constrained least squares (FCLS) and its relatives.
+
+With endmembers E (r x bands), the abundances of a pixel x are
+
+.. math:: \min_a \|x - E^T a\| \quad\text{subject to}\quad a \ge 0,\; e^T a = 1,
+
+exactly, or without the sum if the brightness of a material may vary from pixel to pixel.
+
+References
+----------
+D. C. Heinz, C.-I Chang, Fully constrained least squares linear spectral mixture analysis method for material
+quantification in hyperspectral imagery, IEEE Trans. Geosci. Remote Sens. 39 (2001), doi:10.1109/36.911111.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gsnmf.kernels.least_squares import nonnegative_least_squares
+from gsnmf.kernels.sum_to_one import simplex_least_squares
+from gsnmf.support.arrays import Doubles, Floats
+
+
+def fcls(pixels: Any, endmembers: Any, *, sum_to_one: bool = True) -> Doubles:
+    """Nonnegative abundances of endmembers in every pixel, exactly.
+
+    Parameters
+    ----------
+    pixels : array-like, shape (n, bands)
+    endmembers : array-like, shape (r, bands)
+        Spectra in the units of the pixels.
+    sum_to_one : bool
+        Whether the abundances of a pixel sum to one.
+
+    Returns
+    -------
+    array, shape (n, r)
+
+    Notes
+    -----
+    One product of the pixels with r vectors reduces the problem to r dimensions, where
+    `gsnmf.kernels.simplex.simplex_least_squares` solves it.
+
+    Examples
+    --------
+    >>> fcls([[1.0, 2.0, 3.0], [9.0, 0.0, 0.0]], [[1, 0, 3], [1, 4, 3], [2, 0, 0]]).round(6)
+    array([[0.5, 0.5, 0. ],
+           [0. , 0. , 1. ]])
+    >>> fcls([[9.0, 0.0, 0.0]], [[1, 0, 3], [1, 4, 3], [2, 0, 0]], sum_to_one=False).round(6)
+    array([[0. , 0. , 4.5]])
+    """
+    spectra = np.atleast_2d(np.asarray(endmembers, dtype=np.float64))
+    targets = np.atleast_2d(np.asarray(pixels))
+    targets = targets if targets.dtype == np.float32 else targets.astype(np.float64, copy=False)
+    if spectra.ndim != 2 or targets.ndim != 2 or spectra.shape[1] != targets.shape[1]:
+        raise ValueError(
+            f"pixels and endmembers must have the same bands; got shapes {targets.shape} and {spectra.shape}."
+        )
+    if not np.isfinite(spectra).all() or not np.isfinite(targets).all():
+        raise ValueError("pixels and endmembers must be finite; leave out what is not.")
+    return abundances_of(targets, spectra, sum_to_one)
+
+
+def abundances_of(pixels: Floats, endmembers: Doubles, sum_to_one: bool) -> Doubles:
+    """`fcls` without its checks."""
+    basis, triangle = np.linalg.qr(endmembers.T)
+    reduced = np.asarray(pixels @ basis.astype(pixels.dtype, copy=False), dtype=np.float64)
+    if sum_to_one:
+        return simplex_least_squares(triangle, reduced)
+    r = endmembers.shape[0]
+    square, targets = np.zeros((r, r)), np.zeros((len(reduced), r))
+    square[: len(triangle)], targets[:, : len(triangle)] = triangle, reduced  # fewer bands than endmembers
+    lengths = np.linalg.norm(square, axis=0)
+    lengths[lengths == 0] = 1.0
+    abundances = np.zeros((len(reduced), r))
+    nonnegative_least_squares(abundances, square / lengths, targets)
+    return np.asarray(abundances / lengths)

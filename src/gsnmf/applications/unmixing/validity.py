@@ -1,0 +1,135 @@
+"""Which pixels and bands of a spectral image can be used: dead ones, missing values, negative values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gsnmf.applications.unmixing.cube import Cube
+from gsnmf.support.arrays import Flags, Floats
+
+_DEAD_BAND = 0.5
+"""A band that is missing in more than this part of the pixels is dead; else those pixels are masked."""
+_MOST_NEGATIVE = 0.05
+"""Part of the entries that may be negative, as noise makes some of them."""
+
+
+@dataclass(frozen=True)
+class Validity:
+    """Which pixels and bands can be used, and why the others cannot.
+
+    Attributes
+    ----------
+    pixels : bool array, shape (height * width,)
+    bands : bool array, shape (bands,)
+    notes : tuple of str
+        What was left out or changed, in words.
+    """
+
+    pixels: Flags
+    bands: Flags
+    notes: tuple[str, ...]
+
+    def clean(self, pixels: Floats) -> Floats:
+        """Usable pixels in the usable bands, negative values set to zero."""
+        return np.maximum(pixels if self.bands.all() else pixels[:, self.bands], 0)
+
+
+def check_pixels(cube: Cube, mask: Any = None) -> Validity:
+    """Find the pixels and bands that can be used, in two passes over the image.
+
+    Parameters
+    ----------
+    cube : Cube
+    mask : bool array, shape (height, width), optional
+        True where a pixel is to be used.
+
+    Returns
+    -------
+    Validity
+
+    Notes
+    -----
+    A band is left out if more than half of the pixels miss it (not a number, or infinite), or if it is zero in all of
+    them. A pixel is left out if it misses one of the other bands, if it is zero in all of them, or if the mask says
+    so. Negative values, which noise produces, count as zero; more than one in twenty is an error.
+    """
+    wanted = _check_mask(mask, cube)
+    present = _bands_present(cube, wanted)
+    usable = wanted.copy()
+    n_missing = n_zero = n_negative = 0
+    sums = np.zeros(cube.n_bands)
+    for part, pixels in cube.blocks():
+        rows = pixels[wanted[part]]
+        with np.errstate(invalid="ignore"):
+            finite = np.isfinite(rows[:, present]).all(axis=1)
+            empty = finite & ~(rows[:, present] > 0).any(axis=1)
+            n_negative += int(np.count_nonzero(rows[finite][:, present] < 0))
+        n_missing += int(np.count_nonzero(~finite))
+        n_zero += int(np.count_nonzero(empty))
+        usable[np.arange(part.start, part.stop)[wanted[part]]] = finite & ~empty
+        sums += np.where(present, np.maximum(np.nan_to_num(rows[finite]), 0).sum(axis=0, dtype=np.float64), 0.0)
+    bands = present & (sums > 0)
+    _check_something_left(usable, bands, n_missing, n_zero)
+    _check_negative(n_negative, int(np.count_nonzero(usable)) * int(bands.sum()))
+    notes = _notes(cube, wanted, present, bands, n_missing, n_zero, n_negative)
+    return Validity(usable, bands, notes)
+
+
+def _check_mask(mask: Any, cube: Cube) -> Flags:
+    if mask is None:
+        return np.ones(cube.n_pixels, dtype=np.bool_)
+    given = np.asarray(mask)
+    if given.shape != (cube.height, cube.width):
+        raise ValueError(f"mask must have the shape of the picture, {(cube.height, cube.width)}; got {given.shape}.")
+    if given.dtype != np.bool_ and not np.isin(given, (0, 1)).all():
+        raise ValueError(f"mask must be boolean, True where a pixel is to be used; got dtype {given.dtype}.")
+    if not given.any():
+        raise ValueError("mask must leave at least one pixel to be used; got none.")
+    return given.astype(np.bool_).ravel()
+
+
+def _bands_present(cube: Cube, wanted: Flags) -> Flags:
+    """Bands that most of the pixels with any value have."""
+    if np.dtype(cube.values.dtype).kind != "f":
+        return np.ones(cube.n_bands, dtype=np.bool_)
+    counts, total = np.zeros(cube.n_bands, dtype=np.int64), 0
+    for part, pixels in cube.blocks():
+        finite = np.isfinite(pixels[wanted[part]])
+        counts += finite.sum(axis=0)
+        total += int(np.count_nonzero(finite.any(axis=1)))
+    present: Flags = counts > _DEAD_BAND * total
+    return present
+
+
+def _check_something_left(usable: Flags, bands: Flags, n_missing: int, n_zero: int) -> None:
+    if not usable.any() or not bands.any():
+        raise ValueError(
+            "cube must have at least one pixel with finite values that are not all zero; "
+            f"got {n_missing} pixels with missing values and {n_zero} that are zero."
+        )
+
+
+def _check_negative(n_negative: int, n_entries: int) -> None:
+    if n_negative > _MOST_NEGATIVE * n_entries:
+        raise ValueError(
+            f"cube must be nonnegative but for noise; got {n_negative / n_entries:.0%} negative values. Undo centring "
+            "or other transformations, or pass np.maximum(cube, 0) if they mean nothing."
+        )
+
+
+def _notes(
+    cube: Cube, wanted: Flags, present: Flags, bands: Flags, n_missing: int, n_zero: int, n_negative: int
+) -> tuple[str, ...]:
+    n_masked = int(np.count_nonzero(~wanted))
+    found = (
+        (int(np.count_nonzero(~present)), "band", "left out: most pixels have no value there"),
+        (int(np.count_nonzero(present & ~bands)), "band", "left out: zero in every pixel"),
+        (n_masked, "pixel", "left out by the mask"),
+        (n_missing, "pixel", "left out: not every band has a value"),
+        (n_zero, "pixel", "left out: zero in every band"),
+        (n_negative, "negative value", "taken as zero"),
+    )
+    return tuple(f"{count} {kind}{'s' if count > 1 else ''} {what}" for count, kind, what in found if count)

@@ -1,0 +1,202 @@
+"""``gsnmf unmix``: a spectral image in, endmembers, maps and a report out."""
+
+from __future__ import annotations
+
+import json
+import time
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from gsnmf.applications.unmixing.files import ENDINGS, read_cube, read_wavelengths
+from gsnmf.applications.unmixing.methods import ENDMEMBER_METHODS
+from gsnmf.applications.unmixing.page import render
+from gsnmf.applications.unmixing.result import Unmixing
+from gsnmf.applications.unmixing.unmix import MAX_PIXELS
+from gsnmf.applications.unmixing.unmix import unmix as unmix_scene
+from gsnmf.commands.factorize import check_writable, provenance
+from gsnmf.commands.progress import stages
+from gsnmf.support.whole_files import whole_files
+
+_FILES = ("result.npz", "spectra.csv", "summary.json", "report.html")
+
+Method = StrEnum("Method", {name.replace("-", "_"): name for name in ENDMEMBER_METHODS})  # type: ignore[misc]
+_AUTO = Method("auto")
+_RANDOM = ("vca", "ppi")
+"""Methods that draw random numbers on every scene."""
+
+
+class Normalize(StrEnum):
+    """What pixels are divided by for the choice."""
+
+    none = "none"
+    sum = "sum"
+    length = "length"
+
+
+HELP = f"""Find the materials of a spectral image, how much of each is in every pixel, and write a report.
+
+FILE is an image with height x width x bands:
+
+\b
+  {" ".join(ENDINGS)}
+
+An ENVI image is named by its header, .hdr; the binary file lies beside it. Into the output folder go report.html (open
+it in a browser), spectra.csv, summary.json and result.npz (gsnmf.applications.Unmixing.load reads it).
+
+Examples:
+
+\b
+  gsnmf unmix scene.npy --endmembers 4 --wavelengths nanometres.txt
+  gsnmf unmix flight.hdr --endmembers 6 --method vca --seed 1
+  gsnmf unmix scene.mat --key cube --endmembers auto --no-sum-to-one
+"""
+
+EPILOG = "\n".join(
+    ("\b", "Methods:", *(f"  {method.name:<19} {method.title}" for method in ENDMEMBER_METHODS.values()))
+)
+
+
+def unmix(
+    file: Annotated[Path, typer.Argument(help="Spectral image.", readable=False)],
+    endmembers: Annotated[
+        str, typer.Option("--endmembers", "-r", metavar="N|auto", help="How many materials; auto estimates it.")
+    ],
+    wavelengths: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Wavelengths of the bands, one per line.")
+    ] = None,
+    unit: Annotated[str | None, typer.Option(help="Of the wavelengths: nm or um; guessed by default.")] = None,
+    mask: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A .npy file, height x width, true where pixels are used.")
+    ] = None,
+    bands_axis: Annotated[
+        int | None, typer.Option(min=0, max=2, help="Which dimension are the bands, from 0; by default the last.")
+    ] = None,
+    key: Annotated[str | None, typer.Option(help="Array of an .npz or .mat file, or variable of .nc.")] = None,
+    method: Annotated[Method, typer.Option(help="How to choose; see below.", metavar="NAME")] = _AUTO,
+    normalize: Annotated[Normalize, typer.Option(help="What pixels are divided by for the choice.")] = Normalize.none,
+    averaged: Annotated[
+        int | None, typer.Option(min=1, help="Similar pixels whose mean is an endmember; by default up to 20.")
+    ] = None,
+    sum_to_one: Annotated[
+        bool, typer.Option("--sum-to-one/--no-sum-to-one", help="Whether the abundances of a pixel sum to one.")
+    ] = True,
+    pure_bands: Annotated[
+        bool, typer.Option("--pure-bands", help="Choose bands in which a material is alone, too.")
+    ] = False,
+    keep_outliers: Annotated[
+        bool, typer.Option("--keep-outliers", help="Pixels that no other resembles can be endmembers.")
+    ] = False,
+    seed: Annotated[int | None, typer.Option(help="Of random numbers, for samples, vca and ppi; 0 by default.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Where to write; by default NAME-unmix.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, and nothing else.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only where the report is.")] = False,
+) -> None:
+    """Read, unmix, write and print; `HELP` says the rest."""
+    if unit is not None and wavelengths is None and file.suffix.lower() not in (".hdr", ".npz", ".mat", ".nc", ".zarr"):
+        raise typer.BadParameter("--unit has no effect without --wavelengths on a file that brings none.")
+    number = _parse_number(endmembers)
+    folder = out or Path(f"{file.resolve().stem}-unmix")
+    check_writable(folder)
+    started = time.perf_counter()
+    with stages(quiet) as stage:
+        stage("Opening the scene")
+        cube = read_cube(
+            file,
+            key=key,
+            wavelengths=None if wavelengths is None else read_wavelengths(wavelengths),
+            wavelength_unit=unit,
+            bands_axis=bands_axis,
+        )
+        if seed is not None and method.value not in _RANDOM and cube.n_pixels <= MAX_PIXELS:
+            raise typer.BadParameter(f"--seed has no effect with --method {method.value} on {cube.n_pixels} pixels.")
+        stage("Choosing endmembers and fitting abundances")
+        result = unmix_scene(
+            cube,
+            number,
+            mask=None if mask is None else np.load(mask),
+            method=method.value,
+            normalize=normalize.value,
+            averaged=averaged,
+            sum_to_one=sum_to_one,
+            pure_bands=pure_bands,
+            outliers="keep" if keep_outliers else "ignore",
+            random_state=0 if seed is None else seed,
+        )
+        stage("Writing the report")
+        _write(folder, result, provenance(file, started))
+    _print(folder, result, as_json, quiet)
+
+
+def _parse_number(text: str) -> Any:
+    if text == "auto":
+        return "auto"
+    if not text.isdecimal() or int(text) < 1:
+        raise typer.BadParameter(f"--endmembers must be a positive integer or auto; got {text!r}.")
+    return int(text)
+
+
+def summary(result: Unmixing) -> dict[str, Any]:
+    """The result in short, for machines: what JSON can hold."""
+    height, width, r = result.abundances.shape
+    return {
+        "source": result.source,
+        "shape": [height, width, result.endmembers.shape[1]],
+        "n_endmembers": r,
+        "names": list(result.names),
+        "pixels": result.pixels.tolist(),
+        "bands": result.bands.tolist(),
+        "mean_abundances": result.mean_abundances.tolist(),
+        "angles": result.angles.tolist(),
+        "relative_error": result.relative_error,
+        "quality": result.quality,
+        "method": result.method,
+        "sum_to_one": result.sum_to_one,
+        "notes": list(result.notes),
+    }
+
+
+def _write(folder: Path, result: Unmixing, provenance: dict[str, str]) -> None:
+    """All files, or none if anything goes wrong before the last is complete."""
+    page = render(result, "", provenance)
+    folder.mkdir(parents=True, exist_ok=True)
+    with whole_files([folder / name for name in _FILES]) as (archive, table, in_short, report):
+        result.write(archive)
+        table.write(_spectra_table(result).encode())
+        in_short.write((json.dumps(summary(result), indent=2) + "\n").encode())
+        report.write(page.encode())
+
+
+def _spectra_table(result: Unmixing) -> str:
+    """Bands down and endmembers across, as comma-separated values; empty cells in bands that were left out."""
+    first = "band" if result.wavelengths is None else f"wavelength_{result.wavelength_unit}"
+    names = [f"endmember_{k}" for k in range(1, len(result.endmembers) + 1)]
+    lines = [",".join([first, *names])]
+    positions = np.arange(result.endmembers.shape[1]) if result.wavelengths is None else result.wavelengths
+    for position, values in zip(positions, result.endmembers.T, strict=True):
+        cells = (f"{value:.9g}" if np.isfinite(value) else "" for value in values)
+        lines.append(",".join([f"{position:.9g}", *cells]))
+    return "\n".join(lines) + "\n"
+
+
+def _print(folder: Path, result: Unmixing, as_json: bool, quiet: bool) -> None:
+    report = folder / _FILES[-1]
+    if as_json:
+        typer.echo(json.dumps(summary(result), indent=2))
+        return
+    if not quiet:
+        console = Console(highlight=False)
+        found = result.table()
+        table = Table(*found.header, title=escape(found.caption), title_justify="left")
+        for row in found.rows:
+            table.add_row(*(escape(str(cell)) for cell in row))
+        console.print(table)
+        for note in result.notes:
+            console.print(f"{escape(note)}.")
+    typer.echo(report if quiet else f"Report: {report}")

@@ -1,0 +1,99 @@
+r"""Compiled least squares on the unit simplex: nonnegative weights that sum to one.
+
+.. math:: \min_x \tfrac12 \|R x - b\|^2 \quad\text{subject to}\quad x \ge 0,\; e^T x = 1
+
+for many targets b and one matrix R. Every point of the simplex satisfies :math:`e^T x = 1`, so a row
+:math:`\sqrt s\, e^T` below R and an entry :math:`\sqrt s` below b change neither the objective nor the minimiser. With
+this row the columns are linearly independent as soon as they are *affinely* independent, which is all that the problem
+needs: a zero column, or one column that is a multiple of another, is no special case.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numba
+import numpy as np
+
+from gsnmf.kernels.active_set import N_BUFFERS, active_set, append, slope
+from gsnmf.kernels.compilation import compiled
+from gsnmf.kernels.threads import N_CHUNKS, loop
+from gsnmf.support.arrays import Doubles
+
+_PRECISION = 1e-14
+"""Slopes below this, relative to the target and the columns, are rounding."""
+
+
+def simplex_least_squares(triangle: Doubles, targets: Doubles) -> Doubles:
+    """Nonnegative weights that sum to one and fit each target best, exactly.
+
+    Parameters
+    ----------
+    triangle : array, shape (k, r)
+        R, the matrix of the least-squares problem; usually the triangle of a QR decomposition of a taller one.
+    targets : array, shape (n, k)
+        One target b per row, in the basis in which the triangle is written.
+
+    Returns
+    -------
+    array, shape (n, r)
+        The minimiser for each target. Rows are nonnegative and sum to one up to rounding. Where columns are affinely
+        dependent the minimiser is not unique, and one of them is returned.
+
+    Notes
+    -----
+    The active-set method of Wolfe (`gsnmf.kernels.active_set`), started at the nearest column. It ends, after finitely
+    many steps that each lower the error, at a point that satisfies the optimality conditions. The cost is O(r^3)
+    operations per step and target, and no memory per target.
+
+    References
+    ----------
+    D. C. Heinz, C.-I Chang, Fully constrained least squares linear spectral mixture analysis method for material
+    quantification in hyperspectral imagery, IEEE Trans. Geosci. Remote Sens. 39 (2001), doi:10.1109/36.911111.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> simplex_least_squares(np.eye(2), np.array([[0.75, 0.25], [3.0, 0.0], [1.0, 1.0]]))
+    array([[0.75, 0.25],
+           [1.  , 0.  ],
+           [0.5 , 0.5 ]])
+    """
+    triangle, targets = np.asarray(triangle, dtype=np.float64), np.asarray(targets, dtype=np.float64)
+    k, r = triangle.shape
+    size = math.sqrt(float(np.mean(np.einsum("ij,ij->j", triangle, triangle)))) or 1.0
+    basis, upper = np.linalg.qr(np.vstack([triangle / size, np.ones((1, r))]))
+    columns = np.zeros((r, r))
+    columns[:, : len(upper)] = upper.T  # row i holds column i: i + 1 entries, then zeros
+    right = np.zeros((len(targets), r))
+    right[:, : len(upper)] = targets @ (basis[:k] / size) + basis[k]
+    X = np.zeros((len(targets), r))
+    gram = columns @ columns.T
+    longest = math.sqrt(gram.diagonal().max())
+    _solve_rows(X, columns, gram, right, longest, True, work=8 * X.size * r)
+    return X
+
+
+@loop()
+def _solve_rows(X: Doubles, columns: Doubles, gram: Doubles, targets: Doubles, longest: float, with_sum: bool) -> None:
+    for chunk in numba.prange(min(X.shape[0], N_CHUNKS)):
+        _solve_chunk(X, columns, gram, targets, longest, with_sum, chunk)
+
+
+@compiled(inner=True, reordered=True)
+def _solve_chunk(
+    X: Doubles, columns: Doubles, gram: Doubles, targets: Doubles, longest: float, with_sum: bool, chunk: int
+) -> None:
+    n, r = X.shape
+    lower, buffers, indices = np.empty((r, r)), np.empty((N_BUFFERS, r)), np.empty(r, dtype=np.int64)
+    for j in range(chunk, n, N_CHUNKS):
+        nearest, best, squared = int(np.int64(0)), -np.inf, 0.0
+        for i in range(r):
+            value = slope(columns, i, targets[j]) - 0.5 * gram[i, i]
+            squared += targets[j, i] * targets[j, i]
+            if value > best:
+                nearest, best = i, value
+        X[j, nearest] = 1.0  # a vertex is the solution on itself
+        append(gram, nearest, lower, indices, int(np.int64(0)))
+        threshold = _PRECISION * math.sqrt(squared) * longest
+        active_set(X[j], columns, gram, targets[j], threshold, with_sum, lower, buffers, indices, int(np.int64(1)))

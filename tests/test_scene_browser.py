@@ -1,0 +1,74 @@
+"""The report of a scene in a real browser: no complaints, nothing from the network, readable in both themes."""
+
+import numpy as np
+import pytest
+
+from gsnmf.applications import unmix
+from gsnmf.applications.unmixing.synthetic import planted_scene
+
+pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+from test_report_browser import browser, emulate, luminance
+
+__all__ = ["browser"]
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    scene = planted_scene(np.random.default_rng(0), shape=(20, 30), n_bands=25)
+    path = tmp_path_factory.mktemp("scene") / "report.html"
+    found = unmix(scene.cube, 4, method="n-findr", wavelengths=np.linspace(400, 2400, 25), averaged=3)
+    found.report(path, title="<script>document.title='owned'</script>")
+    return path
+
+
+@pytest.fixture
+def page(browser, report):
+    browser.get_log("browser")
+    browser.get_log("performance")
+    browser.get(report.as_uri())
+    return browser
+
+
+def test_no_complaints_and_no_requests(page, report):
+    assert page.get_log("browser") == []
+    asked = [entry["message"] for entry in page.get_log("performance") if "requestWillBeSent" in entry["message"]]
+    assert asked
+    assert all(report.as_uri() in message or '"url":"data:' in message for message in asked)
+    assert page.title.startswith("<script>")
+    assert page.execute_script("return document.querySelectorAll('script').length") == 0
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1400])
+def test_themes_and_widths(page, theme, width):
+    emulate(page, theme=theme, width=width)
+    assert page.execute_script("return document.documentElement.scrollWidth") <= width
+    colours = page.execute_script(
+        "const s = getComputedStyle(document.documentElement); const of = n => s.getPropertyValue('--' + n).trim();"
+        "return ['page', 'c0', 'c1', 'c2', 'c3', 'c4', 'c5', 'c6', 'c7'].map(of)"
+    )
+    ground, *inks = map(luminance, colours)
+    for ink in inks:
+        assert (max(ink, ground) + 0.05) / (min(ink, ground) + 0.05) >= 4.5
+    emulate(page)
+
+
+def test_maps_are_large_and_spectra_are_drawn(page):
+    emulate(page, width=1400)
+    sizes = page.execute_script(
+        "return Array.from(document.querySelectorAll('#maps .field')).map(i => [i.naturalWidth, i.clientWidth])"
+    )
+    assert len(sizes) == 4
+    assert all(natural == 30 and shown >= 300 for natural, shown in sizes)
+    lines = page.execute_script(
+        "return Array.from(document.querySelectorAll('.spectra polyline')).map(l => "
+        "[l.getTotalLength(), getComputedStyle(l).stroke])"
+    )
+    assert len({stroke for _, stroke in lines}) == 4
+    assert all(length > 100 for length, _ in lines)
+    rings = page.execute_script(
+        "return Array.from(document.querySelectorAll('.ring')).map(r => r.getBoundingClientRect().width)"
+    )
+    assert len(rings) == 4
+    assert min(rings) >= 20
+    emulate(page)
