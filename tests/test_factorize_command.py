@@ -233,12 +233,14 @@ class TestResult:
         import dataclasses
         import warnings
 
+        from gsnmf.factorization import path
+
         def unfinished(*arguments, **options):
             warnings.warn("The weights stopped.", ConvergenceWarning, stacklevel=1)
-            result = gsnmf.factorize(*arguments, **options)
+            result = path.solve(*arguments, **options)
             return dataclasses.replace(result, weights=dataclasses.replace(result.weights, converged=False))
 
-        monkeypatch.setattr("gsnmf.commands.factorize.factorize_matrix", unfinished)
+        monkeypatch.setattr("gsnmf.commands.factorize.solve", unfinished)
         np.save("m.npy", MATRIX)
         assert run(["factorize", "m.npy", "--rank", "2", "--method", "gspa", "--quiet"]) == 3
         captured = capsys.readouterr()

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -22,20 +22,22 @@ from sklearn.exceptions import ConvergenceWarning
 from gsnmf.commands.effects import check_effects
 from gsnmf.commands.progress import stages
 from gsnmf.commands.tables import print_factors, print_qualities
+from gsnmf.commands.wishes import parse_constraints
 from gsnmf.datasets.readers import FORMATS, STREAMED_FORMATS, LabelledMatrix, read_matrix
 from gsnmf.datasets.readers.files import STANDARD_INPUT
 from gsnmf.datasets.weighting import normalize_rows, tf_idf
 from gsnmf.explanation.comparison import NO_COMPARISON, compare
-from gsnmf.factorization.functions import factorize as factorize_matrix
+from gsnmf.factorization.path import Request, solve
 from gsnmf.factorization.registry import methods
 from gsnmf.factorization.saving import write
+from gsnmf.kernels.compilation import logger
 from gsnmf.reports.findings import Findings, gather, summary
 from gsnmf.reports.page import render_report
 from gsnmf.results import Factorization
 from gsnmf.support.version import __version__
 from gsnmf.support.whole_files import whole_files
 from gsnmf.support.words import percent
-from gsnmf.weights import DEFAULT_TOLERANCE
+from gsnmf.weights import DEFAULT_TOLERANCE, warn_unless_converged
 
 NOT_CONVERGED = 3
 """Exit code if the results are written, but the weights did not reach the tolerance."""
@@ -121,6 +123,15 @@ def factorize(
     columns: Annotated[Path | None, typer.Option(metavar="FILE", help="Names of the columns, one a line.")] = None,
     tfidf: Annotated[bool, typer.Option("--tfidf", help="Weight counts by tf-idf, rows of unit length.")] = False,
     normalize: Annotated[bool, typer.Option("--normalize", help="Divide each row by its sum.")] = False,
+    include_columns: Annotated[str | None, typer.Option(metavar="LIST|@FILE", help="Columns to choose.")] = None,
+    exclude_columns: Annotated[str | None, typer.Option(metavar="LIST|@FILE", help="Columns never to choose.")] = None,
+    include_rows: Annotated[str | None, typer.Option(metavar="LIST|@FILE", help="Rows to choose.")] = None,
+    exclude_rows: Annotated[str | None, typer.Option(metavar="LIST|@FILE", help="Rows never to choose.")] = None,
+    at_least: Annotated[str | None, typer.Option(metavar="C,R", help="At least so many columns and rows.")] = None,
+    time_limit: Annotated[float | None, typer.Option(min=0.001, help="For auto: seconds.")] = None,
+    keep_on_interrupt: Annotated[
+        bool, typer.Option("--keep-on-interrupt", help="For auto: on Ctrl-C go on with the best so far.")
+    ] = False,
     scale: Annotated[
         bool, typer.Option("--scale", help="Choose on the matrix with equal row and column sums.")
     ] = False,
@@ -182,7 +193,23 @@ def factorize(
             raise typer.BadParameter("--column-major has no effect on a matrix without images; see --image-shape.")
         data = _weighted(data, tfidf, normalize)
         stage("Choosing columns and rows")
-        result, notes = _factorize(data, asked_rank, method.value, effort.value, scale, tolerance)
+        wishes = {
+            "include_columns": include_columns,
+            "exclude_columns": exclude_columns,
+            "include_rows": include_rows,
+            "exclude_rows": exclude_rows,
+        }
+        request = Request.of(
+            asked_rank,
+            method=method.value,
+            effort=effort.value,
+            scale=scale,
+            tolerance=tolerance,
+            constraints=parse_constraints(wishes, at_least, data),
+            time_limit=time_limit,
+            progress=_told,
+        )
+        result, notes = _factorize(data, request, keep_on_interrupt)
         stage(f"Comparing: quality {percent(result.quality)}")
         comparison = NO_COMPARISON if compare_with is False else compare(result, nmf=bool(compare_with))
         stage("Writing the report")
@@ -243,13 +270,26 @@ def _weighted(data: LabelledMatrix, tfidf: bool, normalize: bool) -> LabelledMat
     return normalize_rows(data) if normalize else data
 
 
-def _factorize(
-    data: LabelledMatrix, rank: int | tuple[int, int], method: str, effort: Any, scale: bool, tolerance: float
-) -> tuple[Factorization, list[str]]:
+def _factorize(data: LabelledMatrix, request: Request, keep: bool) -> tuple[Factorization, list[str]]:
+    """The result, and what to know about it; with ``keep``, an interrupt leaves the best so far."""
+    notes = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
-        result = factorize_matrix(data.held, rank, method=method, effort=effort, scale=scale, tolerance=tolerance)
-    return result, [str(w.message) for w in caught if issubclass(w.category, ConvergenceWarning)]
+        try:
+            result = solve(data.held, request)
+        except KeyboardInterrupt as interrupt:
+            best: Factorization | None = getattr(interrupt, "best_so_far", None)
+            if not keep or best is None:
+                raise
+            result = best
+            notes.append("The search was interrupted; this is the best that it had found.")
+        warn_unless_converged(result.weights, request.tolerance)
+    return result, notes + [str(w.message) for w in caught if issubclass(w.category, ConvergenceWarning)]
+
+
+def _told(stage: str, done: float, total: float, quality: float) -> None:
+    """Progress of a search, as a message beside the bar."""
+    logger.info("%s: %.0f %% of the work, quality %.2f %%", stage, 100 * done / total, 100 * quality)
 
 
 def provenance(file: Path, started: float) -> dict[str, str]:

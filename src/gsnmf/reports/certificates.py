@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from gsnmf.explanation.comparison import Comparison
 from gsnmf.factorization.registry import methods
-from gsnmf.results import Factorization
+from gsnmf.results import Factorization, SearchRecord
 from gsnmf.support.words import counted, percent
 
 
@@ -55,10 +55,23 @@ def _weights_certificate(result: Factorization, tolerance: float) -> Certificate
 
 def _choice_certificate(result: Factorization) -> Certificate:
     name = result.selection.method
+    if result.search is not None:
+        return Certificate(True, f"Choice by {name}", _searched(result.search))
     for method in methods():
         if method.name == name:
             return Certificate(True, f"Choice by {name}: {method.title}", f"What is known of it: {method.guarantee}.")
     return Certificate(True, f"Choice by {name}", "What is known of it is up to whoever made it.")
+
+
+def _searched(search: SearchRecord) -> str:
+    """What a search did, in sentences."""
+    best = min(search.starts, key=lambda start: start.relative_error, default=None)
+    begin = f"{counted(len(search.starts), 'start')}" + (f", the best by {best.name}" if best else "")
+    moved = f"; {search.exchanges_kept} of {search.exchanges_tried} exchanges lowered the error"
+    shaken = f"; {search.perturbations_kept} of {search.perturbations} perturbations led to something better"
+    candidates = f" {search.n_candidates[0]} columns and {search.n_candidates[1]} rows were considered."
+    optimal = " At the end no exchange of one index for one of these helps." if search.optimal_under_exchanges else ""
+    return f"{begin}{moved}{shaken if search.perturbations else ''}.{candidates}{optimal} It ended: {search.end}."
 
 
 def _rank_certificate(result: Factorization) -> Certificate:

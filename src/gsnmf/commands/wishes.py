@@ -1,0 +1,45 @@
+"""Constraints on the command line: names, numbers, or files of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from gsnmf.datasets.readers import LabelledMatrix, read_names
+from gsnmf.selection.constraints import Constraints, indices_of_names
+from gsnmf.support.arrays import Axis, Indices
+
+Wishes = dict[str, str | None]
+"""What stands behind ``--include-columns``, ``--exclude-columns``, ``--include-rows`` and ``--exclude-rows``."""
+
+
+def parse_constraints(wishes: Wishes, at_least: str | None, data: LabelledMatrix) -> Constraints | None:
+    """Constraints from what stands on the command line; None if nothing does.
+
+    A wish is a list of names or numbers with commas between them, or ``@`` and a file with one per line. Names win over
+    numbers where a name looks like one.
+    """
+    given = {name: _found(text, name, data) for name, text in wishes.items() if text is not None}
+    if not given and at_least is None:
+        return None
+    return Constraints(**given, at_least=_pair(at_least) if at_least is not None else (0, 0))  # type: ignore[arg-type]
+
+
+def _found(text: str, name: str, data: LabelledMatrix) -> Indices:
+    wanted = list(read_names(Path(text[1:]))) if text.startswith("@") else text.split(",")
+    wanted = [one.strip() for one in wanted if one.strip()]
+    axis: Axis = "columns" if name.endswith("columns") else "rows"
+    names = data.column_names if axis == "columns" else data.row_names
+    length = data.matrix.shape[1 if axis == "columns" else 0]
+    known = list(names) if names else [str(i) for i in range(length)]
+    numbers = {str(i): i for i in range(length)}
+    resolved = [known[numbers[one]] if one not in known and one in numbers else one for one in wanted]
+    return indices_of_names(resolved, known, f"--{name.replace('_', '-')}")
+
+
+def _pair(text: str) -> tuple[int, int]:
+    parts = text.split(",")
+    if len(parts) != 2 or not all(part.strip().isdecimal() for part in parts):
+        raise typer.BadParameter(f"--at-least must be columns,rows, such as 0,3; got {text!r}.")
+    return int(parts[0]), int(parts[1])
