@@ -20,7 +20,7 @@ INTERRUPTED = 130
 COMMANDS = {
     "factorize": "Explain a matrix by a few of its own rows and columns, and write a report.",
     "topics": "Find the topics of documents, and write a page that shows them.",
-    "markers": "Find marker genes and prototype cells, and write them beside the data, with a report.",
+    "markers": "Find marker genes and prototype cells of single-cell data, and write a report.",
     "unmix": "Find the materials of a spectral image, how much of each is in every pixel, and write a report.",
     "demo": "Factorize Python's documentation and scikit-learn's digits, and write a report on each.",
     "methods": "List the methods that choose columns and rows.",
