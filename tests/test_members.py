@@ -328,12 +328,19 @@ def test_wrong_starts(start):
     lazy = gsnmf.factorize(dask.from_array(start.matrix, chunks=(10, 24)), 3, method="gspa")
     with pytest.raises(ValueError, match="must be 1 for a Dask array"):
         refine_members(lazy, 2)
+    assert refine_members(lazy, 1) is lazy
 
 
 def test_check_of_members_says_what_is_allowed():
-    assert check_members(np.int64(3), (5, 4)) == 3
+    matrix = wrap(np.ones((5, 4)))
+    assert check_members(np.int64(3), matrix) == 3
     with pytest.raises(ValueError, match=r"members must be in \[1, 4\] for a matrix of shape \(5, 4\); got 5"):
-        check_members(5, (5, 4))
+        check_members(5, matrix)
+
+
+def test_alternatives_are_of_single_columns_and_rows(start):
+    with pytest.raises(ValueError, match="members=1"):
+        refine_members(start, 2).alternatives()
 
 
 def test_mixtures_are_comparable():

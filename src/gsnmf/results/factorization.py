@@ -204,6 +204,8 @@ class Factorization(Record):
             One row per substitute: the axis, the chosen index, the substitute, the relative error with it, and by how
             many percentage points the quality falls.
         """
+        if self.mixtures is not None:
+            raise ValueError("alternatives are those of single columns and rows; factorize with members=1 to see them.")
         if self._substitutes is None:
             raise ValueError("alternatives need a result of gsnmf.factorize or gsnmf.load, which knows how to search.")
         rows = tuple(

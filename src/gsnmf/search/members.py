@@ -75,11 +75,18 @@ _PLANS: dict[Effort, _Plan] = {
 _REPLACED_ITERATIONS = 20
 
 
-def check_members(members: Any, shape: tuple[int, int]) -> int:
-    """Return ``members``, or say what is allowed."""
+def check_members(members: Any, matrix: Matrix) -> int:
+    """Return ``members`` if factors of a matrix may have so many, or say what is allowed."""
     count = check_count(members, "members")
-    if count > min(shape):
-        raise ValueError(f"members must be in [1, {min(shape)}] for a matrix of shape {shape}; got {members}.")
+    if count > min(matrix.shape):
+        raise ValueError(
+            f"members must be in [1, {min(matrix.shape)}] for a matrix of shape {matrix.shape}; got {count}."
+        )
+    if count > 1 and not matrix.in_memory:
+        raise ValueError(
+            f"members must be 1 for a Dask array; got {count}. The search for members reads single columns and rows: "
+            "factorize an array in memory instead."
+        )
     return count
 
 
@@ -138,8 +145,10 @@ def refine_members(
     >>> result.relative_error < start.relative_error, result.mixtures
     (True, Mixtures: 2 of columns and 1 of rows, of at most 3 members each)
     """
-    matrix = _in_memory(start.source)
-    members = check_members(members, matrix.shape)
+    matrix = start.source
+    members = check_members(members, matrix)
+    if not isinstance(matrix, InMemoryMatrix):  # a Dask array, with one member per factor
+        return start
     if start.mixtures is not None:
         raise ValueError("start must have one member per factor; got a factorization with mixtures.")
     shape = start.columns.size, start.rows.size
@@ -156,15 +165,6 @@ def refine_members(
         for most in range(2, members + 1):
             model, gain = _stage(model, most, _PLANS[effort], tolerance, max_iterations)
         return _result(start, model, unused, members, gain, tolerance)
-
-
-def _in_memory(matrix: Matrix) -> InMemoryMatrix:
-    if not isinstance(matrix, InMemoryMatrix):
-        raise ValueError(
-            "members must be 1 for a Dask array: the search for members reads single columns and rows. "
-            "Factorize an array in memory instead."
-        )
-    return matrix
 
 
 def _of_start(start: Factorization, space: Space) -> tuple[MixedModel, tuple[Indices, Indices]]:
@@ -277,7 +277,7 @@ def _result(
         rows=mixtures.leading_rows,
         order=start.selection.order if same_sides else axes_of(P.shape[1], Q.shape[1]),
     )
-    return Factorization(selection, weights, matrix, mixtures)
+    return replace(start, selection=selection, weights=weights, mixtures=mixtures)
 
 
 def _with_unused(
