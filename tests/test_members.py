@@ -9,7 +9,7 @@ from scipy.optimize import nnls
 
 import gsnmf
 from gsnmf.kernels.members import best_change, member_weights
-from gsnmf.matrices import wrap
+from gsnmf.matrices import InMemoryMatrix, wrap
 from gsnmf.results import Mixtures
 from gsnmf.search.member_model import MixedModel
 from gsnmf.search.members import check_members, refine_members
@@ -348,3 +348,76 @@ def test_mixtures_are_comparable():
     assert Mixtures.of(*pairs, (3, 5), 2) == Mixtures.of(*pairs, (3, 5), 2)
     assert Mixtures.of(*pairs, (3, 5), 2) != Mixtures.of(*pairs, (3, 5), 3)
     assert repr(Mixtures.of(*pairs, (3, 5), 2)) == "Mixtures: 1 of columns and 1 of rows, of at most 2 members each"
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_members_average_out_noise(seed):
+    """Each factor is there five times, with noise: the mean angle to the truth falls with the number of members."""
+    rng = np.random.default_rng(seed)
+    truth = rng.random((60, 4)) * (rng.random((60, 4)) < 0.6)
+    mixing = np.hstack([np.repeat(np.eye(4), 5, axis=1), rng.dirichlet(np.full(4, 0.5), size=60).T])
+    clean = truth @ mixing
+    matrix = np.maximum(clean + 0.3 * clean.mean() * rng.standard_normal(clean.shape), 0.0)
+    start = gsnmf.factorize(matrix, (4, 0), effort="fast")
+    angles = []
+    for members in (1, 2, 3, 5):
+        W = refine_members(start, members).W
+        cosines = (truth / np.linalg.norm(truth, axis=0)).T @ (W / np.linalg.norm(W, axis=0))
+        angles.append(np.degrees(np.arccos(cosines.max(axis=1))).mean())
+    assert np.all(np.diff(angles) < 0)
+    assert angles[-1] < 0.7 * angles[0]
+
+
+class Plain(InMemoryMatrix):
+    """The least that a matrix in memory can do."""
+
+    def __init__(self, array):
+        self.shape, self.dtype, self._array = array.shape, array.dtype, array
+
+    @property
+    def data(self):
+        return self._array
+
+    @property
+    def T(self):
+        return Plain(self._array.T)
+
+    def dot(self, block):
+        return self._array @ block
+
+    def columns(self, indices):
+        return np.asfortranarray(self._array[:, indices])
+
+    @property
+    def squared_column_norms(self):
+        return np.square(self._array).sum(axis=0)
+
+    @property
+    def column_sums(self):
+        return self._array.sum(axis=0)
+
+
+def test_any_matrix_in_memory(start):
+    plain = gsnmf.results.Factorization(start.selection, start.weights, Plain(start.matrix))
+    result, expected = refine_members(plain, 2), refine_members(start, 2)
+    assert result.relative_error == pytest.approx(expected.relative_error, rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_small_and_degenerate_matrices(seed):
+    rng = np.random.default_rng(seed)
+    m, n = rng.integers(2, 9, size=2)
+    matrix = np.round(2 * rng.random((m, n)) * (rng.random((m, n)) < 0.6))
+    matrix[:, rng.integers(n)] = matrix[:, rng.integers(n)]
+    rank = int(rng.integers(1, min(m, n) + 1))
+    n_columns = int(rng.integers(0, rank + 1))
+    columns, rows = rng.permutation(n)[:n_columns], rng.permutation(m)[: rank - n_columns]
+    selection = gsnmf.results.Selection.of_indices(columns, rows, "given", rank)
+    given = gsnmf.results.Factorization(selection, gsnmf.fit_weights(matrix, columns, rows), wrap(matrix))
+    limits = Constraints().resolve((m, n), rank)
+    for members in (1, 2, min(m, n)):
+        result = refine_members(given, members, limits=limits, effort="fast")
+        assert result.relative_error <= given.relative_error + 1e-7
+        assert result.columns.size + result.rows.size == rank
+        error = np.linalg.norm(matrix - result.reconstruct())
+        assert error == pytest.approx(result.relative_error * np.linalg.norm(matrix), abs=1e-6)

@@ -163,6 +163,8 @@ def refine_members(
         model.solve(tolerance, max_iterations)
         gain = model.largest_gain(1) if members == 1 else 0.0
         for most in range(2, members + 1):
+            if model.squared_error <= CANCELLED * matrix.squared_norm:  # nothing is left but rounding
+                break
             model, gain = _stage(model, most, _PLANS[effort], tolerance, max_iterations)
         return _result(start, model, unused, members, gain, tolerance)
 
