@@ -6,6 +6,7 @@ A result is an ``.npz`` archive of plain arrays and loads without pickle:
 |---|---|
 | ``columns``, ``rows`` | chosen indices, from 0, in the order of choice |
 | ``column_weights``, ``row_weights`` | P1, r1 x n, and P2, m x r2, which is left out for a Dask array |
+| ``column_mixture``, ``row_mixture`` | n x r1 and r2 x m, for factors of several members: triplets row, column, share |
 | ``record`` | JSON: how the result was found, how good it is, and what else its maker wanted to keep |
 """
 
@@ -17,16 +18,19 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+import scipy.sparse as sp
 
 from gsnmf.matrices import Matrix, wrap
-from gsnmf.results import Factorization, Selection, Weights
+from gsnmf.results import Factorization, Mixtures, Selection, Weights
 from gsnmf.search.alternatives import alternatives
-from gsnmf.support.arrays import Floats
+from gsnmf.support.arrays import Doubles, Floats, Sparse
 from gsnmf.support.reasons import StopReason
 from gsnmf.support.whole_files import whole_file
 from gsnmf.weights import row_weights_for
 
-_VERSION = 2
+_VERSION = 3
+_VERSION_WITHOUT_MIXTURES = 2
+"""What older versions can read."""
 _SAME_NORM = 1e-6
 """Relative difference of norms up to which two matrices may be the same one in another precision."""
 
@@ -66,8 +70,8 @@ def save(result: Factorization, path: str | Path, *, provenance: Mapping[str, An
 def write(result: Factorization, stream: BinaryIO, *, provenance: Mapping[str, Any] | None = None) -> None:
     """`save` to an open file."""
     selection = result.selection
-    record = {
-        "version": _VERSION,
+    record: dict[str, Any] = {
+        "version": _VERSION_WITHOUT_MIXTURES if result.mixtures is None else _VERSION,
         "shape": list(result.source.shape),
         "norm": result.source.norm,
         "relative_error": result.relative_error,
@@ -83,10 +87,14 @@ def write(result: Factorization, stream: BinaryIO, *, provenance: Mapping[str, A
         "columns": result.columns,
         "rows": result.rows,
         "column_weights": result.column_weights,
-        "record": np.array(json.dumps(record)),
     }
     if result.source.in_memory:
         arrays["row_weights"] = result.row_weights
+    if result.mixtures is not None:
+        record["members"] = {"most": result.mixtures.most, "gain": result.mixtures.gain}
+        arrays["column_mixture"] = _triplets(result.column_mixture)
+        arrays["row_mixture"] = _triplets(result.row_mixture)
+    arrays["record"] = np.array(json.dumps(record))
     np.savez_compressed(stream, **arrays)
 
 
@@ -125,7 +133,7 @@ def load(path: str | Path, matrix: Any) -> Factorization:
         n_iterations=record["n_iterations"],
         converged=record["converged"],
     )
-    return Factorization(selection, weights, held, None, alternatives)
+    return Factorization(selection, weights, held, None, alternatives, _mixtures(held, arrays, record))
 
 
 def _row_weights(matrix: Matrix, selection: Selection, arrays: dict[str, Any]) -> Floats:
@@ -138,6 +146,26 @@ def _row_weights(matrix: Matrix, selection: Selection, arrays: dict[str, Any]) -
     basis = matrix.T.raw_columns(selection.rows).T
     found: Floats = row_weights_for(matrix, selection.columns, arrays["column_weights"], basis)
     return found
+
+
+def _triplets(mixture: Sparse) -> Doubles:
+    """Row, column and share of every member, shape (3, number of members)."""
+    entries = mixture.tocoo()
+    return np.array([entries.row, entries.col, entries.data], dtype=np.float64)
+
+
+def _mixtures(matrix: Matrix, arrays: dict[str, Any], record: dict[str, Any]) -> Mixtures | None:
+    if "members" not in record:
+        return None
+    m, n = matrix.shape
+    if not matrix.in_memory:
+        raise ValueError("matrix must be in memory for a result whose factors have several members; got a Dask array.")
+    shapes = (n, arrays["columns"].size), (arrays["rows"].size, m)
+    column_mixture, row_mixture = (
+        sp.coo_array((share.astype(matrix.dtype), (row.astype(np.intp), column.astype(np.intp))), shape=shape)
+        for (row, column, share), shape in zip((arrays["column_mixture"], arrays["row_mixture"]), shapes, strict=True)
+    )
+    return Mixtures(column_mixture.tocsc(), row_mixture.tocsr(), **record["members"])
 
 
 def load_provenance(path: str | Path) -> dict[str, Any]:

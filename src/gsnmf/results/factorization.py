@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
+import scipy.sparse as sp
 
 from gsnmf.matrices.protocol import Matrix
 from gsnmf.results.factors import Factor, described_factors, factor_table
+from gsnmf.results.mixtures import Mixtures
 from gsnmf.results.search import SearchRecord
 from gsnmf.results.selection import Selection
 from gsnmf.results.weights import Weights
@@ -42,6 +44,9 @@ class Factorization(Record):
         The matrix, as algorithms hold it.
     search : SearchRecord or None
         What a search did to find the columns and rows: its starts, exchanges, and why it ended.
+    mixtures : Mixtures or None
+        The mixtures that take the place of single columns and rows, M ~ (M A) P1 + P2 (B M), if the factors have
+        several members each. ``columns`` and ``rows`` are then their leading members, which two of them may share.
     """
 
     selection: Selection
@@ -49,6 +54,7 @@ class Factorization(Record):
     source: Matrix = field(compare=False)
     search: SearchRecord | None = field(default=None, compare=False)
     _substitutes: Substitutes | None = field(default=None, compare=False)
+    mixtures: Mixtures | None = None
 
     @property
     def columns(self) -> Indices:
@@ -59,6 +65,22 @@ class Factorization(Record):
     def rows(self) -> Indices:
         """Chosen rows, r2 indices in the order of choice."""
         return self.selection.rows
+
+    @property
+    def column_mixture(self) -> sp.csc_array:
+        """A, sparse, shape (n, r1): the shares of the members of each column factor, which sum to one."""
+        return self._mixtures.column_mixture
+
+    @property
+    def row_mixture(self) -> sp.csr_array:
+        """B, sparse, shape (r2, m): the shares of the members of each row factor, which sum to one."""
+        return self._mixtures.row_mixture
+
+    @property
+    def _mixtures(self) -> Mixtures:
+        if self.mixtures is not None:
+            return self.mixtures
+        return Mixtures.single(self.columns, self.rows, self.source.shape, self.source.dtype)
 
     @property
     def column_weights(self) -> Floats:
@@ -72,7 +94,7 @@ class Factorization(Record):
 
     @property
     def relative_error(self) -> float:
-        """||M - M[:, columns] P1 - P2 M[rows, :]||_F / ||M||_F on the whole matrix."""
+        """||M - W H||_F / ||M||_F on the whole matrix."""
         return self.weights.relative_error
 
     @property
@@ -112,13 +134,20 @@ class Factorization(Record):
 
     @property
     def W(self) -> Floats:
-        """Left factor [M[:, columns], P2], shape (m, r1 + r2), dense; lazy if the matrix is a Dask array."""
+        """Left factor [M[:, columns], P2], shape (m, r1 + r2), dense; lazy if the matrix is a Dask array.
+
+        With mixtures it is [M A, P2].
+        """
+        if self.mixtures is not None:
+            return np.hstack([self.mixtures.mixed_columns(self.source), self.row_weights])
         factor: Floats = self.source.left_factor(self.columns, self.row_weights)
         return factor
 
     @property
     def H(self) -> Floats:
-        """Right factor [P1; M[rows, :]], shape (r1 + r2, n), dense."""
+        """Right factor [P1; M[rows, :]], with mixtures [P1; B M], shape (r1 + r2, n), dense."""
+        if self.mixtures is not None:
+            return np.vstack([self.column_weights, self.mixtures.mixed_rows(self.source)])
         return np.vstack([self.column_weights, self.source.T.raw_columns(self.rows).T])
 
     def reconstruct(self, rows: Indices | slice | None = None, columns: Indices | slice | None = None) -> Floats:
@@ -141,9 +170,9 @@ class Factorization(Record):
     @property
     def shares(self) -> Doubles:
         """Share of each factor, columns first, in the sum of all entries of the reconstruction."""
-        of_columns = self.source.column_sums[self.columns] * self.column_weights.sum(axis=1, dtype=np.float64)
-        of_rows = self.source.T.column_sums[self.rows] * np.asarray(self.row_weights.sum(axis=0, dtype=np.float64))
-        masses = np.concatenate([of_columns, of_rows])
+        masses = self._mixtures.sums(self.source)
+        masses[: self.columns.size] *= self.column_weights.sum(axis=1, dtype=np.float64)
+        masses[self.columns.size :] *= np.asarray(self.row_weights.sum(axis=0, dtype=np.float64))
         return np.asarray(masses / masses.sum() if masses.sum() > 0 else masses)
 
     def factors(self, n_strongest: int = 8) -> tuple[Factor, ...]:
@@ -156,8 +185,10 @@ class Factorization(Record):
         >>> [(factor.axis, factor.index, factor.columns.tolist()) for factor in result.factors()]
         [('rows', 0, [2, 0]), ('rows', 1, [2, 1])]
         """
-        strongest = self.source.strongest_rows(self.W, n_strongest + 1)
-        return described_factors(self.selection, self.H, strongest, self.shares, n_strongest)
+        most = 1 if self.mixtures is None else self.mixtures.most
+        strongest = self.source.strongest_rows(self.W, n_strongest + most)
+        members = None if self.mixtures is None else self.mixtures.members()
+        return described_factors(self.selection, self.H, strongest, self.shares, n_strongest, members)
 
     def alternatives(self, count: int = 5) -> Table:
         """For every chosen index the best substitutes, with the error after all weights are fitted again.
@@ -173,6 +204,8 @@ class Factorization(Record):
             One row per substitute: the axis, the chosen index, the substitute, the relative error with it, and by how
             many percentage points the quality falls.
         """
+        if self.mixtures is not None:
+            raise ValueError("alternatives are those of single columns and rows; factorize with members=1 to see them.")
         if self._substitutes is None:
             raise ValueError("alternatives need a result of gsnmf.factorize or gsnmf.load, which knows how to search.")
         rows = tuple(
@@ -184,6 +217,8 @@ class Factorization(Record):
     def __repr__(self) -> str:
         m, n = self.source.shape
         chosen = columns_and_rows(self.columns.size, self.rows.size)
+        if self.mixtures is not None:
+            chosen = f"mixtures of up to {self.mixtures.most} members each, {chosen},"
         doubt = "" if self.converged else ", weights not converged"
         return f"Factorization: {chosen} of {m} x {n}, quality {100 * self.quality:.1f} %, {self.method}{doubt}"
 

@@ -26,13 +26,17 @@ class Factor(Record):
     axis : {"columns", "rows"}
         Which it is.
     index : int
-        Its position in the matrix.
+        Its position in the matrix, and that of the leading member if it is a mixture.
     share : float
         Its share of the sum of all entries of the reconstruction.
     columns, rows : int arrays
-        The columns and rows in which the factor is strongest, the strongest first, itself left out.
+        The columns and rows in which the factor is strongest, the strongest first, its members left out.
     column_strengths, row_strengths : arrays
         How strong, in the unit of the factor's row of H and column of W.
+    members : int array
+        The columns, or rows, that it is a mixture of, the largest share first; ``index`` alone if it is a single one.
+    member_shares : array
+        Their shares in the mixture, which sum to one.
     """
 
     axis: Axis
@@ -42,10 +46,17 @@ class Factor(Record):
     column_strengths: Floats
     rows: Indices
     row_strengths: Floats
+    members: Indices
+    member_shares: Floats
 
 
 def described_factors(
-    selection: Selection, H: Floats, strongest_rows: Sequence[tuple[Indices, Floats]], shares: Doubles, count: int
+    selection: Selection,
+    H: Floats,
+    strongest_rows: Sequence[tuple[Indices, Floats]],
+    shares: Doubles,
+    count: int,
+    members: Sequence[tuple[Indices, Floats]] | None = None,
 ) -> tuple[Factor, ...]:
     """Every chosen column, then every chosen row, each with what goes with it.
 
@@ -59,16 +70,35 @@ def described_factors(
     shares : array of length r
     count : int
         How many columns and rows to give at most.
+    members : sequence of r pairs, optional
+        Members of each factor and their shares, if the factors are mixtures. ``strongest_rows`` then holds at least
+        ``count`` entries more than a factor has members.
     """
     chosen: list[tuple[Axis, int]] = [("columns", int(j)) for j in selection.columns]
     chosen += [("rows", int(i)) for i in selection.rows]
     factors = []
     for k, (axis, index) in enumerate(chosen):
-        columns = largest_of(H[k], count + 1)
-        columns = (columns[columns != index] if axis == "columns" else columns)[:count]
+        mixed, member_shares = (np.array([index]), np.ones(1)) if members is None else members[k]
+        columns = largest_of(H[k], count + mixed.size)
         rows, strengths = strongest_rows[k]
-        others = (np.flatnonzero(rows != index) if axis == "rows" else np.arange(rows.size))[:count]
-        factors.append(Factor(axis, index, float(shares[k]), columns, H[k, columns], rows[others], strengths[others]))
+        if axis == "columns":
+            columns = columns[~np.isin(columns, mixed)]
+        else:
+            others = ~np.isin(rows, mixed)
+            rows, strengths = rows[others], strengths[others]
+        factors.append(
+            Factor(
+                axis=axis,
+                index=index,
+                share=float(shares[k]),
+                columns=columns[:count],
+                column_strengths=H[k, columns[:count]],
+                rows=rows[:count],
+                row_strengths=strengths[:count],
+                members=mixed,
+                member_shares=member_shares,
+            )
+        )
     return tuple(factors)
 
 
@@ -76,7 +106,7 @@ def factor_table(factors: Sequence[Factor], caption: str) -> Table:
     """The first factors as a table for people."""
     rows = tuple(
         (
-            f"{factor.axis.removesuffix('s')} {factor.index}",
+            _name(factor),
             percent(factor.share),
             tuple(map(str, factor.columns)),
             tuple(map(str, factor.rows)),
@@ -85,3 +115,8 @@ def factor_table(factors: Sequence[Factor], caption: str) -> Table:
     )
     more = f" The first {_MOST_SHOWN} of {len(factors)}:" if len(factors) > _MOST_SHOWN else ""
     return Table(("chosen", "share", "strongest columns", "strongest rows"), rows, caption + more)
+
+
+def _name(factor: Factor) -> str:
+    """A factor by its members, such as "column 4 + 1"."""
+    return f"{factor.axis.removesuffix('s')} {' + '.join(map(str, factor.members))}"

@@ -1,0 +1,158 @@
+r"""Factors of a few members each on both sides, with their weights: the state that the search for members improves.
+
+.. math:: M \approx C P^T + Q R^T, \qquad C = M A, \quad R = M^T B^T,
+
+where A and B' have a few positive entries per column. Every operation here lowers the error or leaves it.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import dataclass
+
+import numpy as np
+
+from gsnmf.matrices.in_memory import InMemoryMatrix
+from gsnmf.search.member_fits import MixedSide, Mixture, Pool
+from gsnmf.search.work import Work
+from gsnmf.selection.constraints import Limits
+from gsnmf.support.arrays import Doubles, Flags
+from gsnmf.weights.joint import JointProblem, solve_joint
+
+_CG_OPERATIONS = 30.0
+"""Products with the Gram matrices in one iteration of the solver for the weights, about."""
+
+
+@dataclass(frozen=True)
+class Space:
+    """The matrix, its columns and rows as possible members, and the work that may be spent on choosing them."""
+
+    matrix: InMemoryMatrix
+    columns: Pool
+    rows: Pool
+    limits: Limits
+    work: Work
+
+    @classmethod
+    def of(cls, matrix: InMemoryMatrix, limits: Limits, work: Work) -> Space:
+        """All columns and rows of a matrix that the limits allow."""
+        columns, rows = Pool.of(matrix, limits.excluded_columns), Pool.of(matrix.T, limits.excluded_rows)
+        return cls(matrix, columns, rows, limits, work)
+
+    def products(self, width: int) -> None:
+        """Count products of the matrix with so many vectors."""
+        self.work.products(float(self.matrix.n_stored) * width)
+
+
+@dataclass
+class MixedModel:
+    """Mixtures of columns and of rows, and their weights, for factors of unit length.
+
+    Attributes
+    ----------
+    space : Space
+    left, right : MixedSide
+        Mixtures of columns C, shape (m, r1), and of rows R, shape (n, r2).
+    P, Q : arrays, shape (n, r1) and (m, r2)
+        Their weights.
+    squared_error : float
+    optimality : float
+        Relative violation of the optimality conditions of the weights.
+    n_iterations : int
+        Iterations of the last solution for the weights.
+    """
+
+    space: Space
+    left: MixedSide
+    right: MixedSide
+    P: Doubles
+    Q: Doubles
+    squared_error: float = np.inf
+    optimality: float = np.inf
+    n_iterations: int = 0
+
+    @classmethod
+    def of(
+        cls, space: Space, columns: list[Mixture], rows: list[Mixture], fixed: Flags, P: Doubles, Q: Doubles
+    ) -> MixedModel:
+        """The model with these mixtures; ``P`` and ``Q`` are their weights, for factors of any length."""
+        left = MixedSide(space.columns, columns, fixed[: len(columns)])
+        right = MixedSide(space.rows, rows, fixed[len(columns) :])
+        lengths = [
+            np.array([np.linalg.norm(mixture.weights) for mixture in given])
+            / np.array([np.linalg.norm(mixture.weights) for mixture in side.mixtures])
+            for side, given in ((left, columns), (right, rows))
+        ]
+        return cls(space, left, right, np.ascontiguousarray(P * lengths[0]), np.ascontiguousarray(Q * lengths[1]))
+
+    @property
+    def size(self) -> int:
+        """Number of factors."""
+        return len(self.left.mixtures) + len(self.right.mixtures)
+
+    @property
+    def fixed(self) -> Flags:
+        """Which factors, columns first, stay what they are."""
+        return np.concatenate([self.left.fixed, self.right.fixed])
+
+    def copy(self) -> MixedModel:
+        """The same model, which can change independently."""
+        memo = {id(self.space): self.space, id(self.left.pool): self.left.pool, id(self.right.pool): self.right.pool}
+        return deepcopy(self, memo)
+
+    def factors(self) -> tuple[Doubles, Doubles]:
+        """W = [C, Q] and H = [P'; R'], shape (m, r) and (r, n)."""
+        return np.hstack([self.left.vectors, self.Q]), np.vstack([self.P.T, self.right.vectors.T])
+
+    def solve(self, tolerance: float, max_iterations: int) -> None:
+        """Improve the weights in place."""
+        C, R = self.left.vectors, self.right.vectors
+        problem = JointProblem(
+            C=C,
+            R=R,
+            gram_C=C.T @ C,
+            gram_R=R.T @ R,
+            linear_P=-self.left.images,
+            linear_Q=-self.right.images,
+            column_lengths=np.ones(C.shape[1]),
+            row_lengths=np.ones(R.shape[1]),
+            squared_norm=self.space.matrix.squared_norm,
+        )
+        found = solve_joint(problem, self.P, self.Q, tolerance, max_iterations)
+        self.squared_error, self.optimality, self.n_iterations = found
+        entries = sum(self.space.matrix.shape) * self.size**2
+        self.space.work.products(entries * _CG_OPERATIONS * max(1, self.n_iterations))
+
+    def improve(self, most: int) -> None:
+        """One round in place: all mixtures, then a few iterations on the weights."""
+        matrix = self.space.matrix
+        self.left.improve(self.P, self._attraction_of_columns(), most)
+        self.right.improve(self.Q, self._attraction_of_rows(), most)
+        self.space.work.scores(float(most**3 * sum(matrix.shape) * self.size))
+
+    def largest_gain(self, most: int) -> float:
+        """The largest relative decrease of the squared error by adding or exchanging one member of one factor."""
+        gain = max(
+            self.left.largest_gain(self.P, self._attraction_of_columns(), most),
+            self.right.largest_gain(self.Q, self._attraction_of_rows(), most),
+        )
+        return gain / self.squared_error if self.squared_error > 0 else 0.0
+
+    def _attraction_of_columns(self) -> Doubles:
+        """M'(M - Q R')P."""
+        return _attraction(self.space, self.space.matrix, self.P, self.Q, self.right.vectors)
+
+    def _attraction_of_rows(self) -> Doubles:
+        """M(M' - P C')Q."""
+        return _attraction(self.space, self.space.matrix.T, self.Q, self.P, self.left.vectors)
+
+
+def _attraction(space: Space, matrix: InMemoryMatrix, weights: Doubles, others: Doubles, vectors: Doubles) -> Doubles:
+    """M'(M - Q R')P in two block products, for weights P, and others Q of vectors R."""
+    if not weights.shape[1]:
+        return np.empty_like(weights)
+    image = matrix.dot(weights)
+    if others.shape[1]:
+        image = image - others @ (vectors.T @ weights)
+    space.products(2 * weights.shape[1])
+    return np.asarray(matrix.T.dot(np.ascontiguousarray(image)), dtype=np.float64)

@@ -1,0 +1,103 @@
+"""Other starts for mixtures: the factors of a short NMF, each as a mixture of columns or of rows.
+
+From given mixtures a few iterations of NMF leave the valley that single members have led into. The mixtures closest to
+its factors start the search anew, each on the side on which it is closer. If a factor is replaced first, by the
+strongest nonnegative term of rank one in what is left without it, the NMF itself reaches another valley.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gsnmf.search.alternating import short_nmf
+from gsnmf.search.member_fits import Mixture, Pool
+from gsnmf.search.member_model import MixedModel, Space
+from gsnmf.support.arrays import Doubles
+
+_POWER_STEPS = 15
+_NMF_BEFORE = 3
+"""Iterations of NMF with which the other factors settle before one is replaced."""
+
+
+def restarted(model: MixedModel, most: int, n_iterations: int) -> MixedModel | None:
+    """The mixtures closest to the factors of an NMF from these ones; None if a factor of that is zero."""
+    W, H = model.factors()
+    return _of_nmf(model, np.arange(model.size), W, H, most, n_iterations)
+
+
+def replaced(model: MixedModel, position: int, most: int, n_iterations: int) -> MixedModel | None:
+    """`restarted` after the factor at ``position``, columns first, was replaced; None if nothing is left to explain."""
+    matrix = model.space.matrix
+    kept = np.delete(np.arange(model.size), position)
+    W, H = model.factors()
+    W, H = short_nmf(matrix, W[:, kept], H[kept], _NMF_BEFORE)
+    model.space.products(2 * _NMF_BEFORE * kept.size + 2 * _POWER_STEPS)
+    u, v = _strongest_term(model.space, W, H)
+    W, H = np.column_stack([W, u]), np.vstack([H, v])
+    return _of_nmf(model, np.append(kept, position), W, H, most, n_iterations)
+
+
+def _strongest_term(space: Space, W: Doubles, H: Doubles) -> tuple[Doubles, Doubles]:
+    """Nonnegative u and v with u v' close to M - W H, by power steps from the column that is explained worst."""
+    matrix = space.matrix
+    image = np.asarray(matrix.T.dot(np.ascontiguousarray(W)), dtype=np.float64)
+    left = matrix.squared_column_norms - np.einsum("jk,kj->j", 2.0 * image - H.T @ (W.T @ W), H)
+    v = np.zeros(matrix.shape[1])
+    v[np.argmax(left)] = 1.0
+    tiny = np.finfo(np.float64).tiny
+    for _ in range(_POWER_STEPS):
+        u = np.maximum(matrix.dot(v) - W @ (H @ v), 0.0)
+        u /= max(float(np.linalg.norm(u)), tiny)
+        v = np.maximum(matrix.T.dot(u) - H.T @ (W.T @ u), 0.0)
+        length = float(np.linalg.norm(v))
+        v /= max(length, tiny)
+    return u * length, v
+
+
+def _of_nmf(
+    model: MixedModel, positions: np.ndarray, W: Doubles, H: Doubles, most: int, n_iterations: int
+) -> MixedModel | None:
+    """Mixtures closest to the factors of an NMF from W and H, which belong to the factors of the model at
+    ``positions``; fixed factors stay what they are.
+    """
+    space = model.space
+    W, H = short_nmf(space.matrix, W, H, n_iterations)
+    space.products(2 * W.shape[1] * (n_iterations + 1))
+    W, H = W[:, np.argsort(positions)], H[np.argsort(positions)]
+    lengths = np.linalg.norm(W, axis=0), np.linalg.norm(H, axis=1)
+    if not (lengths[0] * lengths[1] > 0).all():
+        return None
+    by_column, column_closeness = _closest_mixtures(space.columns, W / lengths[0], most)
+    by_row, row_closeness = _closest_mixtures(space.rows, (H / lengths[1][:, None]).T, most)
+    space.work.scores(2.0 * most**3 * sum(space.matrix.shape) * model.size)
+    r1 = model.P.shape[1]
+    for k in np.flatnonzero(model.fixed):
+        is_column = k < r1
+        column_closeness[k], row_closeness[k] = (np.inf, 0.0) if is_column else (0.0, np.inf)
+        kept = model.left.mixtures[k] if is_column else model.right.mixtures[k - r1]
+        (by_column if is_column else by_row)[k] = kept
+    as_columns, as_rows = _sides(column_closeness - row_closeness, model)
+    columns, rows = [by_column[k] for k in as_columns], [by_row[k] for k in as_rows]
+    if not all(mixture.members.size for mixture in columns + rows):
+        return None
+    fixed = model.fixed[np.concatenate([as_columns, as_rows])]
+    P, Q = (H[as_columns] * lengths[0][as_columns, None]).T, W[:, as_rows] * lengths[1][as_rows]
+    return MixedModel.of(space, columns, rows, fixed, P, Q)
+
+
+def _closest_mixtures(pool: Pool, vectors: Doubles, most: int) -> tuple[list[Mixture], Doubles]:
+    """For each vector of unit length the mixture found closest to it, and the squared cosine of their angle."""
+    products = np.asarray(pool.matrix.T.dot(np.ascontiguousarray(vectors)), dtype=np.float64)
+    mixtures = [pool.closest(Mixture.empty(), np.ascontiguousarray(linear), most) for linear in products.T]
+    closeness = [pool.explained(mixture, linear) for mixture, linear in zip(mixtures, products.T, strict=True)]
+    return mixtures, np.array(closeness)
+
+
+def _sides(preference: Doubles, model: MixedModel) -> tuple[np.ndarray, np.ndarray]:
+    """Factors that become columns, and those that become rows, within the limits, each in increasing order."""
+    limits = model.space.limits
+    wanted = int(np.count_nonzero(preference >= 0))
+    least, most = limits.least_columns, limits.most_columns
+    n_columns = min(max(wanted, least), most, preference.size)
+    order = np.argsort(-preference, kind="stable")
+    return np.sort(order[:n_columns]), np.sort(order[n_columns:])

@@ -1,0 +1,292 @@
+r"""Factors of a few members each, M ~ (M A) P1 + P2 (B M), from factors of one member each.
+
+The search goes from one number of members to the next. Each stage starts from the result of the stage before and takes
+only steps that lower the error, so that more members are never worse than fewer:
+
+1. Rounds: every mixture comes as close as its number of members allows to what its weights ask for
+   (`gsnmf.search.member_fits`), then the weights follow.
+2. Other starts, compared by the true error: the mixtures closest to a short NMF, and at the first stage those with one
+   factor replaced (`gsnmf.search.member_starts`).
+3. The weights are solved for to the tolerance, and rounds go on until the addition or exchange of a single member no
+   longer helps.
+
+References
+----------
+C. Ding, T. Li, M. Jordan, Convex and semi-nonnegative matrix factorizations, IEEE Trans. Pattern Anal. Mach. Intell. 32
+(2010), doi:10.1109/TPAMI.2008.277, for mixtures of columns with any number of members.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from gsnmf.kernels.threads import blas_threads
+from gsnmf.matrices.checks import check_count
+from gsnmf.matrices.in_memory import InMemoryMatrix
+from gsnmf.matrices.protocol import Matrix
+from gsnmf.results import Factorization, Weights
+from gsnmf.results.mixtures import Mixtures
+from gsnmf.search.automatic import Effort
+from gsnmf.search.member_fits import Mixture
+from gsnmf.search.member_model import MixedModel, Space
+from gsnmf.search.member_starts import replaced, restarted
+from gsnmf.search.work import Work
+from gsnmf.selection.constraints import Constraints, Limits
+from gsnmf.support.arrays import Doubles, Indices, axes_of
+from gsnmf.weights import DEFAULT_MAX_ITERATIONS, DEFAULT_TOLERANCE
+from gsnmf.weights.optimality import CANCELLED, ratio
+
+_SLOW = 1e-5
+"""Rounds end when one lowers the squared error by less than this part."""
+_WEIGHT_ITERATIONS = 2
+"""Iterations on the weights in a round."""
+_ROUGH = 1e-4
+"""Optimality of the weights that is enough in a round."""
+_LEAST_ROUNDS = 2
+"""Rounds of a stage that no limit on work takes away."""
+_SETTLING = 20
+"""Rounds at the end of a stage until no change of one member helps."""
+_NO_GAIN = 1e-9
+"""Relative decrease of the squared error below which a change of one member does not count as help."""
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """How much to spend on one stage."""
+
+    rounds: int
+    restarts: tuple[int, ...]
+    """Iterations of NMF before each restart."""
+    replacements: int
+    """Factors replaced at the first stage."""
+    work: float
+    """Nominal seconds from which no further start is tried."""
+
+
+_PLANS: dict[Effort, _Plan] = {
+    "fast": _Plan(rounds=15, restarts=(5,), replacements=0, work=0.2),
+    "balanced": _Plan(rounds=30, restarts=(5, 20, 50), replacements=8, work=1.5),
+    "best": _Plan(rounds=100, restarts=(5, 20, 50, 200), replacements=100, work=15.0),
+}
+_REPLACED_ITERATIONS = 20
+
+
+def check_members(members: Any, matrix: Matrix) -> int:
+    """Return ``members`` if factors of a matrix may have so many, or say what is allowed."""
+    count = check_count(members, "members")
+    if count > min(matrix.shape):
+        raise ValueError(
+            f"members must be in [1, {min(matrix.shape)}] for a matrix of shape {matrix.shape}; got {count}."
+        )
+    if count > 1 and not matrix.in_memory:
+        raise ValueError(
+            f"members must be 1 for a Dask array; got {count}. The search for members reads single columns and rows: "
+            "factorize an array in memory instead."
+        )
+    return count
+
+
+def refine_members(
+    start: Factorization,
+    members: int,
+    *,
+    effort: Effort = "balanced",
+    limits: Limits | None = None,
+    tolerance: float = DEFAULT_TOLERANCE,
+    max_iterations: int = DEFAULT_MAX_ITERATIONS,
+    time_limit: float = np.inf,
+) -> Factorization:
+    r"""Turn single columns and rows into mixtures of a few members each, which explain more.
+
+    .. math:: \min \; \|M - (M A) P_1 - P_2 (B M)\|_F \quad\text{over}\quad A, B, P_1, P_2 \ge 0,
+
+    with at most ``members`` nonzeros per column of A and per row of B.
+
+    Parameters
+    ----------
+    start : Factorization
+        Of a matrix in memory, with one member per factor.
+    members : int
+        The largest number of members of a factor.
+    effort : {"fast", "balanced", "best"}
+        How many other starts to compare.
+    limits : Limits, optional
+        Which columns and rows are never members, and how many factors may be mixtures of columns. An included column or
+        row stays a factor of its own. Without limits there are as many mixtures of columns, and of rows, as ``start``
+        has columns and rows.
+    tolerance, max_iterations : float and int
+        Of the weights.
+    time_limit : float
+        Seconds after which no new rounds or starts begin.
+
+    Returns
+    -------
+    Factorization
+        With `Factorization.mixtures`; its ``columns`` and ``rows`` are the leading members.
+
+    Notes
+    -----
+    The error is never larger than that of ``start``, nor than with fewer members and no time limit. One round reads the
+    matrix through four block products, as wide as there are factors on a side, and through the rows of M'M and MM' at
+    new members. The result is the same on every run.
+
+    Examples
+    --------
+    >>> import gsnmf
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> M = rng.random((20, 15))
+    >>> start = gsnmf.factorize(M, 3)
+    >>> result = refine_members(start, 3)
+    >>> result.relative_error < start.relative_error, result.mixtures
+    (True, Mixtures: 2 of columns and 1 of rows, of at most 3 members each)
+    """
+    matrix = start.source
+    members = check_members(members, matrix)
+    if not isinstance(matrix, InMemoryMatrix):  # a Dask array, with one member per factor
+        return start
+    if start.mixtures is not None:
+        raise ValueError("start must have one member per factor; got a factorization with mixtures.")
+    shape = start.columns.size, start.rows.size
+    if limits is None:
+        limits = Constraints().resolve(matrix.shape, shape)
+    space = Space.of(matrix, limits, Work(np.inf, time.monotonic() + time_limit))
+    with blas_threads(float(matrix.n_stored) * sum(shape)):
+        model, unused = _of_start(start, space)
+        if model.size == 0 or start.relative_error**2 <= CANCELLED:
+            single = Mixtures.single(start.columns, start.rows, matrix.shape, matrix.dtype)
+            return replace(start, mixtures=replace(single, most=members))
+        model.solve(tolerance, max_iterations)
+        gain = model.largest_gain(1) if members == 1 else 0.0
+        for most in range(2, members + 1):
+            if model.squared_error <= CANCELLED * matrix.squared_norm:  # nothing is left but rounding
+                break
+            model, gain = _stage(model, most, _PLANS[effort], tolerance, max_iterations)
+        return _result(start, model, unused, members, gain, tolerance)
+
+
+def _of_start(start: Factorization, space: Space) -> tuple[MixedModel, tuple[Indices, Indices]]:
+    """The chosen columns and rows as mixtures of one member each, and those that are zero and never used."""
+    matrix, limits = space.matrix, space.limits
+    in_columns = matrix.squared_column_norms[start.columns] > 0
+    in_rows = matrix.T.squared_column_norms[start.rows] > 0
+    columns, rows = start.columns[in_columns], start.rows[in_rows]
+    fixed = np.concatenate([np.isin(columns, limits.included_columns), np.isin(rows, limits.included_rows)])
+    P, Q = start.column_weights[in_columns].T.astype(np.float64), start.row_weights[:, in_rows].astype(np.float64)
+    mixtures = [[Mixture(np.array([index]), np.ones(1)) for index in indices] for indices in (columns, rows)]
+    model = MixedModel.of(space, mixtures[0], mixtures[1], fixed, P, Q)
+    return model, (start.columns[~in_columns], start.rows[~in_rows])
+
+
+def _stage(
+    model: MixedModel, most: int, plan: _Plan, tolerance: float, max_iterations: int
+) -> tuple[MixedModel, float]:
+    """The best model with at most so many members, from one with fewer, and what a change of one member would gain."""
+    work = model.space.work
+    work.limit = work.spent + plan.work
+    _rounds(model, most, plan.rounds)
+    for n_iterations in plan.restarts:
+        if work.left():
+            model = _better(model, restarted(model, most, n_iterations), most, plan.rounds)
+    if most == 2:
+        model = _with_replacements(model, plan)
+    return model, _settle(model, most, tolerance, max_iterations)
+
+
+def _rounds(model: MixedModel, most: int, max_rounds: int) -> None:
+    """Improve a model in place until a round lowers the squared error by little."""
+    for n_rounds in range(max_rounds):
+        if n_rounds >= _LEAST_ROUNDS and not model.space.work.left():
+            break
+        before = model.squared_error
+        model.improve(most)
+        model.solve(_ROUGH, _WEIGHT_ITERATIONS)
+        if before - model.squared_error <= _SLOW * before:
+            break
+
+
+def _better(model: MixedModel, other: MixedModel | None, most: int, max_rounds: int) -> MixedModel:
+    """The better of a model and another start after its rounds."""
+    if other is None:
+        return model
+    other.solve(_ROUGH, _WEIGHT_ITERATIONS)
+    _rounds(other, most, max_rounds)
+    return other if other.squared_error < model.squared_error else model
+
+
+def _with_replacements(model: MixedModel, plan: _Plan) -> MixedModel:
+    """The best of models with two members each in which a factor was replaced, the weakest first."""
+    queue = _weakest_first(model)
+    for _ in range(plan.replacements):
+        if not queue or not model.space.work.left():
+            break
+        found = _better(model, replaced(model, queue.pop(0), 2, _REPLACED_ITERATIONS), 2, plan.rounds)
+        if found is not model:
+            model, queue = found, _weakest_first(found)
+    return model
+
+
+def _weakest_first(model: MixedModel) -> list[int]:
+    """Positions of the factors that may be replaced, by the length of their weights."""
+    lengths = np.concatenate([np.linalg.norm(weights, axis=0) for weights in (model.P, model.Q)])
+    return [int(k) for k in np.argsort(lengths, kind="stable") if not model.fixed[k]]
+
+
+def _settle(model: MixedModel, most: int, tolerance: float, max_iterations: int) -> float:
+    """Solve for the weights, and go on in place until no change of one member helps; what one would gain then."""
+    for _ in range(_SETTLING):
+        model.solve(tolerance, max_iterations)
+        gain = model.largest_gain(most)
+        if gain <= _NO_GAIN or model.space.work.out_of_time:
+            return gain
+        model.improve(most)
+    model.solve(tolerance, max_iterations)
+    return model.largest_gain(most)
+
+
+def _result(
+    start: Factorization,
+    model: MixedModel,
+    unused: tuple[Indices, Indices],
+    members: int,
+    gain: float,
+    tolerance: float,
+) -> Factorization:
+    """The model in the terms of the library: shares that sum to one, and weights in the precision of the matrix."""
+    matrix = model.space.matrix
+    columns, P = _with_unused(model.left.mixtures, model.P, unused[0])
+    rows, Q = _with_unused(model.right.mixtures, model.Q, unused[1])
+    mixtures = Mixtures.of(columns, rows, matrix.shape, members, gain, matrix.dtype)
+    squared_error = model.squared_error
+    if squared_error < CANCELLED * matrix.squared_norm:
+        squared_error = matrix.squared_residual(*model.factors())
+    weights = Weights(
+        column_weights=P.T.astype(matrix.dtype),
+        row_weights=Q.astype(matrix.dtype),
+        relative_error=ratio(np.sqrt(squared_error), np.sqrt(matrix.squared_norm)),
+        optimality=model.optimality,
+        n_iterations=model.n_iterations,
+        converged=model.optimality <= tolerance,
+    )
+    same_sides = P.shape[1] == start.columns.size and not any(indices.size for indices in unused)
+    selection = replace(
+        start.selection,
+        columns=mixtures.leading_columns,
+        rows=mixtures.leading_rows,
+        order=start.selection.order if same_sides else axes_of(P.shape[1], Q.shape[1]),
+    )
+    return replace(start, selection=selection, weights=weights, mixtures=mixtures)
+
+
+def _with_unused(
+    mixtures: list[Mixture], weights: Doubles, unused: Indices
+) -> tuple[list[tuple[Indices, Doubles]], Doubles]:
+    """Members and weights of all mixtures of a side, those never used last, and P for shares that sum to one."""
+    pairs = [(mixture.members, mixture.weights) for mixture in mixtures]
+    sums = np.array([mixture.weights.sum() for mixture in mixtures])
+    pairs += [(np.array([index]), np.ones(1)) for index in unused]
+    return pairs, np.hstack([weights * sums, np.zeros((weights.shape[0], unused.size))])
