@@ -76,11 +76,17 @@ class Explanation:
                 "Factorize some of the rows, matrix[:k], with the same columns and rows by gsnmf.fit_weights."
             )
         weights = np.asarray(self.result.row_weights)
+        if self.result.mixtures is not None:
+            held = np.ldexp(self.result.mixtures.mixed_columns(self.matrix), -self.matrix.exponent)
+            return np.hstack([held, weights]).astype(np.float64)
         return np.hstack([self.matrix.columns(self.result.columns), weights]).astype(np.float64)
 
     @cached_property
     def H(self) -> Doubles:
         """[P1; M[rows, :]] in that unit."""
+        if self.result.mixtures is not None:
+            held = np.ldexp(self.result.mixtures.mixed_rows(self.matrix), -self.matrix.exponent)
+            return np.vstack([self.result.column_weights, held]).astype(np.float64)
         return np.vstack([self.result.column_weights, self.matrix.T.columns(self.result.rows).T]).astype(np.float64)
 
     def factors(self, n_strongest: int = 8) -> tuple[Factor, ...]:
@@ -108,7 +114,7 @@ class Explanation:
         result, matrix = self.result, self.matrix
         candidates = Candidates(matrix, result.columns, result.rows)
         path = RankPath.of_fits(list(pursuit_path(candidates, result.selection.n_selected)), matrix.squared_norm)
-        if path.errors.size == result.selection.n_selected + 1:
+        if path.errors.size == result.selection.n_selected + 1 and result.mixtures is None:
             path.errors[-1] = result.relative_error  # whose weights are fitted to a finer tolerance
         return path
 

@@ -26,6 +26,7 @@ def factorize(
     constraints: Constraints | None = None,
     time_limit: float | None = None,
     progress: Progress | None = None,
+    members: int = 1,
 ) -> Factorization:
     r"""Explain a nonnegative matrix by a few of its own columns and rows.
 
@@ -61,6 +62,10 @@ def factorize(
         Seconds after which ``method="auto"`` returns the best so far; the answer then depends on the machine.
     progress : callable, optional
         Called by ``method="auto"`` with the stage, the work done, the work in all, and the best quality so far.
+    members : int
+        With more than one, each factor is a nonnegative mixture of at most so many columns, or of at most so many
+        rows, M ~ (M A) P1 + P2 (B M): ``result.column_mixture`` is A, ``result.row_mixture`` is B, and
+        ``result.columns`` and ``result.rows`` are the leading members. For matrices in memory.
 
     Returns
     -------
@@ -96,6 +101,7 @@ def factorize(
         constraints=constraints,
         time_limit=time_limit,
         progress=progress,
+        members=members,
     )
     result = solve(wrap(matrix), request)
     warn_unless_converged(result.weights, request.tolerance)

@@ -6,6 +6,7 @@ matrix -> (scale) -> choose columns and rows -> weights -> Factorization
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -19,6 +20,7 @@ from gsnmf.results import Choice, Factorization
 from gsnmf.results.checkpoint import Checkpoint
 from gsnmf.search.alternatives import alternatives
 from gsnmf.search.automatic import Effort, Progress, check_effort, check_time_limit
+from gsnmf.search.members import check_members, refine_members
 from gsnmf.search.starting_weights import starting_weights
 from gsnmf.selection.constraints import Constraints, Limits
 from gsnmf.support.arrays import COLUMNS_ALONE
@@ -45,6 +47,8 @@ class Request:
         Seconds after which a search returns the best so far.
     progress : callable or None
         Told how far a search is.
+    members : int
+        How many columns, or rows, a factor may be a mixture of.
     """
 
     rank: Any
@@ -57,6 +61,7 @@ class Request:
     constraints: Constraints | None = None
     time_limit: float | None = None
     progress: Progress | None = None
+    members: int = 1
 
     @classmethod
     def of(
@@ -72,6 +77,7 @@ class Request:
         constraints: Constraints | None = None,
         time_limit: float | None = None,
         progress: Progress | None = None,
+        members: int = 1,
     ) -> Request:
         """Check what a caller gave."""
         found = find_method(method)
@@ -95,6 +101,7 @@ class Request:
             constraints=constraints,
             time_limit=time_limit,
             progress=progress,
+            members=check_count(members, "members"),
         )
 
     def rank_for(self, matrix: Matrix) -> Rank:
@@ -111,9 +118,16 @@ class Request:
         """
         if self.constraints is None:
             return None
+        return self._resolved(self.constraints, matrix, rank)
+
+    def limits_of_members(self, matrix: Matrix) -> Limits:
+        """What the members of mixtures must obey."""
+        return self._resolved(self.constraints or Constraints(), matrix, self.rank_for(matrix))
+
+    def _resolved(self, constraints: Constraints, matrix: Matrix, rank: Rank) -> Limits:
         if isinstance(rank, int) and len(self.method.axes) == 1:
             rank = (rank, 0) if self.method.axes == COLUMNS_ALONE else (0, rank)
-        return self.constraints.resolve(matrix.shape, rank)
+        return constraints.resolve(matrix.shape, rank)
 
 
 def choose(matrix: Matrix, request: Request) -> Choice:
@@ -133,6 +147,8 @@ def choose(matrix: Matrix, request: Request) -> Choice:
 
 def solve(matrix: Matrix, request: Request) -> Factorization:
     """Choose columns and rows and solve for their weights, from where the method has left them."""
+    began = time.monotonic()
+    check_members(request.members, matrix)
     try:
         choice = choose(matrix, request)
     except KeyboardInterrupt as interrupt:
@@ -141,7 +157,19 @@ def solve(matrix: Matrix, request: Request) -> Factorization:
             best = Choice(found.selection, starting_weights(matrix, found.fit), found.record)
             interrupt.best_so_far = weighted(matrix, best, request)  # type: ignore[attr-defined]
         raise
-    return weighted(matrix, choice, request)
+    result = weighted(matrix, choice, request)
+    if request.members == 1:
+        return result
+    limit = float("inf") if request.time_limit is None else request.time_limit
+    return refine_members(
+        result,
+        request.members,
+        effort=request.effort,
+        limits=request.limits_of_members(matrix),
+        tolerance=request.tolerance,
+        max_iterations=request.max_iterations,
+        time_limit=max(0.0, began + limit - time.monotonic()),
+    )
 
 
 def weighted(matrix: Matrix, choice: Choice, request: Request) -> Factorization:
