@@ -4,8 +4,8 @@ An algorithm never looks at a matrix itself. It asks for products, norms and blo
 for the same of the rows. So every algorithm is written once, for columns, and holds for rows and for every kind of
 matrix: dense, sparse, in chunks on disk or on a cluster, or whatever else implements `Matrix`.
 
-Squared quantities must neither overflow nor vanish. A matrix whose largest entry is extreme is therefore held in
-another unit, a power of two, which rounds nothing. Everything that the library returns (indices, weights, relative
+Squares and fourth powers, which scores are made of, must neither overflow nor vanish. A matrix whose largest entry is
+extreme is therefore held in another unit, a power of two, which rounds nothing. Everything that the library returns (indices, weights, relative
 errors) is the same in every unit; what is returned in the unit of the data comes from `Matrix.raw_columns`.
 
 Some matrices are too long for arrays with one entry per row to be held in one place. Such arrays stay with the data:
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 BLOCK_BYTES = 1 << 25
 """Working memory for the explicit blocks of a residual."""
 
-_SAFE_EXPONENT = {np.dtype(np.float32): 40, np.dtype(np.float64): 400}
+_SAFE_EXPONENT = {np.dtype(np.float32): 20, np.dtype(np.float64): 60}
+"""Entries up to two to this power have fourth powers, and sums of many of them, far from overflow and underflow."""
 
 
 class Matrix(ABC):
@@ -249,7 +250,7 @@ def membership(blocks: Indices) -> sp.csr_array:
 
 
 def safe_exponent(largest: float, dtype: np.dtype[Any]) -> int:
-    """Exponent of the power of two in which entries up to ``largest`` have safe squares; 0 unless it is extreme."""
+    """Exponent of the power of two in which entries up to ``largest`` have safe powers; 0 unless it is extreme."""
     exponent = math.frexp(largest)[1]
     return exponent if abs(exponent) > _SAFE_EXPONENT[dtype] else 0
 
