@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
+from gsnmf.kernels.hashing import numbers_at
 from gsnmf.support.arrays import Axis, Doubles, Floats, Indices
 
 if TYPE_CHECKING:
@@ -34,6 +35,9 @@ BLOCK_BYTES = 1 << 25
 
 _SAFE_EXPONENT = {np.dtype(np.float32): 20, np.dtype(np.float64): 60}
 """Entries up to two to this power have fourth powers, and sums of many of them, far from overflow and underflow."""
+
+SKETCHES = 4
+"""Numbers in the sketch of a matrix."""
 
 
 class Matrix(ABC):
@@ -125,7 +129,7 @@ class Matrix(ABC):
 
     @abstractmethod
     def sketch(self) -> Doubles:
-        """A few weighted sums of the squared norms of columns and rows, which tell matrices apart."""
+        """x'My for `SKETCHES` pairs of fixed vectors, `sketch_vectors`, in the unit in which the matrix is held."""
 
     def inner(self, W: Floats, H: Floats) -> float:
         """<M, W H> for dense factors of shape (m, k) and (k, n), without forming their product."""
@@ -234,6 +238,11 @@ class Residual(ABC):
         for start in range(0, wanted.size, step):
             block = wanted[start : start + step]
             yield block, self.cross(block)
+
+
+def sketch_vectors(positions: Any, axis: Axis) -> Doubles:
+    """What the vectors of a sketch hold for some rows, or columns, of a matrix; see `Matrix.sketch`."""
+    return numbers_at(positions, SKETCHES, seed=1 if axis == "rows" else 2)
 
 
 def dense(part: Any) -> Floats:

@@ -84,8 +84,9 @@ def _choose(
 def _resumed(projection: Projection, checkpoint: Checkpoint | None) -> _Picks:
     """What was chosen before an interruption; the projection is brought to where it was then."""
     found = None if checkpoint is None else checkpoint.load()
-    if found is None:
+    if checkpoint is None or found is None:
         return []
     picks, state = found
-    projection.restore(state, picks)
+    with checkpoint.sound():
+        projection.restore(state, picks)
     return picks
