@@ -45,8 +45,9 @@ def save(result: Factorization, path: str | Path, *, provenance: Mapping[str, An
 
     Notes
     -----
-    The matrix is not saved; `load` asks for it again, and knows its shape, norm and `gsnmf.matrices.fingerprint`. For a Dask array the row weights
-    are not saved either: `load` finds them from the column weights, as a Dask array again.
+    The matrix is not saved; `load` asks for it again, and knows its shape, its norm and a fingerprint of its entries
+    (`gsnmf.matrices.fingerprint`), which costs one product. For a Dask array the row weights are not saved either:
+    `load` finds them from the column weights, as a Dask array again.
 
     Examples
     --------

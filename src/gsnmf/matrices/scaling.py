@@ -291,7 +291,7 @@ def _in_unit(matrix: RawMatrix, unit: int) -> RawMatrix:
 
 
 def _shared_unit(a: Any, b: Any, unit: int) -> tuple[Any, Any]:
-    """The exponents for the matrix as it was given, divided between rows and columns so that their range is smallest."""
+    """The exponents for the matrix as it was given, shared by rows and columns so that their range is smallest."""
     shift = int(np.rint(_shift(a - unit, b)))
     return a - unit + shift, b - shift
 
