@@ -27,8 +27,8 @@ def numbers_at(positions: Any, width: int, seed: int) -> Doubles:
     """
     counter = np.asarray(positions, dtype=np.uint64)[:, None] * np.uint64(width) + np.arange(width, dtype=np.uint64)
     with np.errstate(over="ignore"):
-        bits = (counter + np.uint64(seed << 32)) * _STEP
+        bits: Any = (counter + np.uint64(seed << 32)) * _STEP
         bits = (bits ^ (bits >> np.uint64(30))) * _FIRST
         bits = (bits ^ (bits >> np.uint64(27))) * _SECOND
         bits ^= bits >> np.uint64(31)
-    return (bits >> np.uint64(11)) * (np.sqrt(12.0) / 2.0**53) - np.sqrt(3.0)
+    return np.asarray((bits >> np.uint64(11)) * (np.sqrt(12.0) / 2.0**53) - np.sqrt(3.0))

@@ -6,7 +6,8 @@ matrix: dense, sparse, in chunks on disk or on a cluster, or whatever else imple
 
 Squares and fourth powers, which scores are made of, must neither overflow nor vanish. A matrix whose largest entry is
 extreme is therefore held in another unit, a power of two, which rounds nothing. Everything that the library returns
-(indices, weights, relative errors) is the same in every unit; what is returned in the unit of the data comes from `Matrix.raw_columns`.
+(indices, weights, relative errors) is the same in every unit; what is returned in the unit of the data comes from
+`Matrix.raw_columns`.
 
 Some matrices are too long for arrays with one entry per row to be held in one place. Such arrays stay with the data:
 they are made by `row_product` and `map_rows`, and what is needed of them is summed by `sum_over_rows`. For a matrix in

@@ -56,7 +56,8 @@ def read_mat(path: Path, key: str | None = None) -> LabelledMatrix:
             with decoded(stream, path) as text:
                 return _from_cluto(path, text)
         with reading(path, "a MATLAB file"):
-            found = scipy.io.loadmat(stream)
+            opened: Any = stream
+            found = scipy.io.loadmat(opened)
             variables = {name: value for name, value in found.items() if not name.startswith("__")}
             values = variables[_choose(variables, key, path, list(variables))]
             images = not sp.issparse(values) and values.ndim == 3

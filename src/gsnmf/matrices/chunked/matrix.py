@@ -315,7 +315,7 @@ class ChunkedMatrix(Matrix):
         return self._bilinear("rows", "columns")
 
     def _bilinear(self, left: Axis, right: Axis) -> Doubles:
-        """Products x'My of a matrix that is not transposed, for the vectors that a sketch has for its rows and columns."""
+        """Products x'My of a matrix that is not transposed, for the vectors of a sketch along these axes."""
         (m, n), of_rows = self.shape, self.passes.array.chunks[0]
         positions = da.arange(m, chunks=(of_rows,), dtype=np.int64)
         products = self.lazy_dot(sketch_vectors(np.arange(n), right))
