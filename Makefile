@@ -9,12 +9,13 @@ STAMPS := $(EXTRAS:%=$(VENV)/installed-%)
 # Threads that wait must sleep: spinning ones made a kernel on a small problem 400 times slower on a busy machine
 export OMP_WAIT_POLICY ?= PASSIVE
 
-.PHONY: demo test lint types format clean help
+.PHONY: demo test hostile lint types format clean help
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    factorize Python's documentation and scikit-learn's digits; reports in report/"
 	@echo "make test    run the tests"
+	@echo "make hostile MINUTES=30  draw matrices and files that try to break it"
 	@echo "make lint    check style, format, and the layers of the package"
 	@echo "make types   check types"
 	@echo "make format  put the code in the house format"
@@ -25,6 +26,9 @@ demo: $(VENV)/installed-cli
 
 test: $(VENV)/installed-test
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+hostile: $(VENV)/installed-test
+	$(BIN)/python tests/hostile/campaign.py $(or $(MINUTES),30) $(or $(SEED),1000)
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .

@@ -199,3 +199,13 @@ def test_float32_finds_the_same(rule):
 def test_unknown_rule():
     with pytest.raises(ValueError, match=r"rule must be one of 'max', 'dist', 'greedy'; got 'rand'\."):
         choose(np.eye(3), 2, "rand")
+
+
+@pytest.mark.parametrize("rule", ["max", "dist", "greedy"])
+def test_no_index_twice_on_badly_scaled_data(rule):
+    M = np.array([[8e4, 0.02, 0.05, 500], [0.05, 0, 0, 9e4], [0.009, 10, 500, 5e4]])
+    rng = np.random.default_rng(0)
+    drawn = [10.0 ** rng.uniform(-8, 8, (rng.integers(2, 7), rng.integers(2, 7))) for _ in range(200)]
+    for matrix in (M, M.T, *drawn):
+        chosen = xray(wrap(matrix), matrix.shape[1], rule=rule, axis="columns").columns
+        assert np.unique(chosen).size == chosen.size

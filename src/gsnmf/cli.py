@@ -5,10 +5,19 @@ from __future__ import annotations
 import sys
 
 _EXTRA = ("typer", "rich", "jinja2")
+_INTERRUPTED = 130
 
 
 def main() -> None:
-    """Run the command that ``sys.argv`` asks for, and exit."""
+    """Run the command that ``sys.argv`` asks for, and exit; an interrupt, even of the imports, is one line."""
+    try:
+        _run()
+    except KeyboardInterrupt:
+        sys.stderr.write("gsnmf: stopped\n")
+        sys.exit(_INTERRUPTED)
+
+
+def _run() -> None:
     try:
         from gsnmf.commands import run
     except ModuleNotFoundError as error:

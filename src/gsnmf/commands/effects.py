@@ -14,6 +14,7 @@ _ARRAYS = frozenset({"npy", "npz", "mat"})
 _EFFECTIVE: dict[str, frozenset[str]] = {
     "key": frozenset({"npz", "mat", "h5ad"}),
     "header": _TABLES,
+    "row_names": _TABLES,
     "encoding": _TABLES | _TEXT,
     "stop_words": _TEXT,
     "min_documents": _TEXT,

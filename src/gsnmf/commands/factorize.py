@@ -8,6 +8,7 @@ import os
 import platform
 import time
 import warnings
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from importlib.metadata import version
@@ -35,7 +36,7 @@ from gsnmf.reports.findings import Findings, gather, summary
 from gsnmf.reports.page import render_report
 from gsnmf.results import Factorization
 from gsnmf.support.version import __version__
-from gsnmf.support.whole_files import whole_files
+from gsnmf.support.whole_files import check_targets, whole_files
 from gsnmf.support.words import percent
 from gsnmf.weights import DEFAULT_TOLERANCE, warn_unless_converged
 
@@ -128,6 +129,7 @@ def factorize(
     include_rows: Annotated[str | None, typer.Option(metavar="LIST|@FILE", help="Rows to choose.")] = None,
     exclude_rows: Annotated[str | None, typer.Option(metavar="LIST|@FILE", help="Rows never to choose.")] = None,
     at_least: Annotated[str | None, typer.Option(metavar="C,R", help="At least so many columns and rows.")] = None,
+    members: Annotated[int, typer.Option(min=1, help="Columns or rows that a factor may mix.")] = 1,
     time_limit: Annotated[float | None, typer.Option(min=0.001, help="For auto: seconds.")] = None,
     keep_on_interrupt: Annotated[
         bool, typer.Option("--keep-on-interrupt", help="For auto: on Ctrl-C go on with the best so far.")
@@ -142,6 +144,9 @@ def factorize(
     key: Annotated[str | None, typer.Option(help="Array of an .npz or .mat file, or layer of .h5ad.")] = None,
     header: Annotated[
         bool | None, typer.Option("--header/--no-header", help="Whether the first line of a table is names.")
+    ] = None,
+    row_names: Annotated[
+        bool | None, typer.Option("--row-names/--no-row-names", help="Whether the first column of a table is names.")
     ] = None,
     encoding: Annotated[str, typer.Option(help="Of text.")] = "utf-8",
     stop_words: Annotated[StopWords, typer.Option(help="Words of documents to leave out.")] = StopWords.english,
@@ -171,7 +176,7 @@ def factorize(
         raise typer.BadParameter(f"standard input needs --format, one of {', '.join(STREAMED_FORMATS)}.")
     check_effects(context, file, format.value if format else None, method.value)
     folder = out or Path(f"{'stdin' if file == STANDARD_INPUT else file.resolve().stem}-gsnmf")
-    check_writable(folder)
+    check_writable(folder, _FILES)
     started = time.perf_counter()
     with stages(quiet, 4) as stage:
         stage("Reading")
@@ -182,6 +187,7 @@ def factorize(
             columns=columns,
             key=key,
             header=header,
+            row_names=row_names,
             encoding=encoding,
             stop_words="english" if stop_words is StopWords.english else None,
             min_documents=min_documents,
@@ -206,6 +212,7 @@ def factorize(
             scale=scale,
             tolerance=tolerance,
             constraints=parse_constraints(wishes, at_least, data),
+            members=members,
             time_limit=time_limit,
             progress=_told,
         )
@@ -253,7 +260,7 @@ def _parse_shape(text: str | None) -> tuple[int, int] | None:
     return int(sides[0]), int(sides[1])
 
 
-def check_writable(folder: Path) -> None:
+def check_writable(folder: Path, files: Sequence[str] = ()) -> None:
     """Find out before the work whether its results can be written."""
     existing = folder.absolute()
     while not existing.exists():
@@ -262,6 +269,8 @@ def check_writable(folder: Path) -> None:
         raise NotADirectoryError(20, "Not a directory", str(existing))
     if not os.access(existing, os.W_OK | os.X_OK):
         raise PermissionError(13, "Permission denied", str(existing))
+    if folder.is_dir():
+        check_targets([folder / name for name in files])
 
 
 def _weighted(data: LabelledMatrix, tfidf: bool, normalize: bool) -> LabelledMatrix:

@@ -31,9 +31,13 @@ _MAX_TIES = 5
 
 def largest_diagonal(solution: ConvexSolution, n_columns: int, n_rows: int, method: str) -> Selection:
     """The columns with the ``n_columns`` largest X_ii and the rows with the ``n_rows`` largest Y_ll."""
+    return _largest_of_each(solution, n_columns, n_rows, method, n_columns + n_rows)
+
+
+def _largest_of_each(solution: ConvexSolution, n_columns: int, n_rows: int, method: str, wanted: int) -> Selection:
     columns = _largest(solution.columns, solution.column_diagonal, n_columns)
     rows = _largest(solution.rows, solution.row_diagonal, n_rows)
-    return Selection.of_indices(columns, rows, method, n_columns + n_rows)
+    return Selection.of_indices(columns, rows, method, wanted)
 
 
 def largest_of_both(solution: ConvexSolution, rank: int, method: str) -> Selection:
@@ -41,7 +45,7 @@ def largest_of_both(solution: ConvexSolution, rank: int, method: str) -> Selecti
     diagonal = np.concatenate([solution.column_diagonal, solution.row_diagonal])
     chosen = np.argsort(-diagonal, kind="stable")[:rank]
     n_columns = int((chosen < solution.columns.size).sum())
-    return largest_diagonal(solution, n_columns, chosen.size - n_columns, method)
+    return _largest_of_each(solution, n_columns, chosen.size - n_columns, method, rank)
 
 
 def settle_ties(selection: Selection, solution: ConvexSolution, matrix: InMemoryMatrix) -> Selection:

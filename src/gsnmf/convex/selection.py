@@ -23,6 +23,7 @@ from gsnmf.convex.postprocess import by_importance, completed, largest_diagonal,
 from gsnmf.convex.solve import SELECTION_GAP, Start, is_trivial, started_solver
 from gsnmf.convex.working_set import DEFAULT_MEMORY, WorkingSetSolver
 from gsnmf.matrices import InMemoryMatrix
+from gsnmf.matrices.protocol import largest_of
 from gsnmf.results import ConvexSolution, Selection
 from gsnmf.support.arrays import COLUMNS_AND_ROWS, Axes, Indices
 from gsnmf.weights import solve_weights
@@ -139,7 +140,11 @@ def exact_selection(matrix: InMemoryMatrix, rank: int | tuple[int, int]) -> Sele
             "are needed; use method='convex' or 'auto' for an approximate one."
         )
     size = rank if isinstance(rank, int) else sum(rank)
-    return Selection.of_indices(solution.columns, solution.rows, "exact", size)
+    columns, rows = (
+        chosen[side.squared_column_norms[chosen] > 0]  # a pair may count more than are not zero
+        for side, chosen in ((matrix, solution.columns), (matrix.T, solution.rows))
+    )
+    return Selection.of_indices(columns, rows, "exact", size)
 
 
 class _Search:
@@ -208,7 +213,7 @@ def _best_along_path(
 def _completed(selection: Selection, rank: int | tuple[int, int], matrix: InMemoryMatrix, start: Start) -> Selection:
     """The selection, filled up if the solution has fewer columns and rows than asked for."""
     if not isinstance(rank, int):
-        by_norm = [np.argsort(-side.squared_column_norms, kind="stable") for side in (matrix, matrix.T)]
+        by_norm = [largest_of(side.squared_column_norms) for side in (matrix, matrix.T)]  # never one that is zero
         others = [np.concatenate(pair) for pair in zip((start.columns, start.rows), by_norm, strict=True)]
         return completed(selection, *rank, *(_distinct(indices) for indices in others))
     missing = rank - selection.n_selected

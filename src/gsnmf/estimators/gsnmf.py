@@ -48,6 +48,15 @@ def _logged(stage: str, done: float, total: float, quality: float) -> None:
     logger.info("%s: %.0f%% of the work done, quality %.2f%%", stage, 100 * done / total, 100 * quality)
 
 
+def _members_of(result: Factorization) -> tuple[list[list[int]], list[list[int]]]:
+    """Positions of the features and of the samples that each component mixes, the largest share first."""
+    if result.mixtures is None:
+        return [[int(j)] for j in result.columns], [[int(i)] for i in result.rows]
+    factors = result.factors(1)
+    members = {axis: [list(map(int, f.members)) for f in factors if f.axis == axis] for axis in ("columns", "rows")}
+    return members["columns"], members["rows"]
+
+
 class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     r"""Explain samples by a few features and a few samples of the training data.
 
@@ -80,6 +89,10 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     constraints : gsnmf.Constraints, optional
         Which features (columns) and samples (rows) must be chosen, which must not, and how many of each at least and at
         most: by indices, boolean masks, or, for a DataFrame, names of its columns and labels of its index.
+    members : int
+        How many features, or samples, a component may mix: 1 for single ones, which are easiest to read. Three to five
+        explain much of what NMF explains beyond them. ``feature_indices_`` and ``sample_indices_`` are then the leading
+        ones, and ``result_.column_mixture`` and ``result_.row_mixture`` have all of them with their shares.
     time_limit : float, optional
         Seconds after which ``method="auto"`` settles for the best so far.
     tol : float
@@ -162,6 +175,7 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         scale: bool = False,
         coefficients: Coefficients = "refit",
         constraints: Constraints | None = None,
+        members: int = 1,
         time_limit: float | None = None,
         tol: float = DEFAULT_TOLERANCE,
         max_iter: int = DEFAULT_MAX_ITERATIONS,
@@ -174,6 +188,7 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.scale = scale
         self.coefficients = coefficients
         self.constraints = constraints
+        self.members = members
         self.time_limit = time_limit
         self.tol = tol
         self.max_iter = max_iter
@@ -400,6 +415,8 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_count(self.max_iter, "max_iter")
         if self.coefficients not in COEFFICIENTS:
             raise ValueError(f"coefficients must be 'refit' or 'model'; got {self.coefficients!r}.")
+        if self.coefficients == "model" and self.members != 1:
+            raise ValueError("coefficients must be 'refit' with members above 1; got 'model'.")
         method = find_method(self.method)
         if self.n_components is None:
             if method.ranks == Ranks.PAIR:
@@ -420,6 +437,7 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             tolerance=self.tol,
             max_iterations=self.max_iter,
             constraints=self._constraints,
+            members=self.members,
             time_limit=self.time_limit,
             progress=_logged if self.verbose else None,
         )
@@ -437,9 +455,10 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.n_samples_fit_ = result.source.shape[0]
         self.components_, self.column_weights_, self.row_weights_ = result.H, result.column_weights, result.row_weights
         self.quality_ = result.quality
-        self.reconstruction_err_ = result.relative_error * result.source.norm
+        self.reconstruction_err_ = result.absolute_error
         self.n_iter_ = max(1, result.n_iterations)
         self.sample_names_in_ = names
+        self._members = _members_of(result)
         self._strongest_samples = None
         self._means = None
 
@@ -479,4 +498,4 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(known, dtype=object), sample_names(samples, self.sample_names_in_, self.n_samples_fit_)
 
     def _chosen(self, features: NDArray[np.object_], samples: Sequence[object]) -> list[tuple[str, str]]:
-        return component_names(features, samples, self.feature_indices_, self.sample_indices_)
+        return component_names(features, samples, *self._members)

@@ -58,8 +58,11 @@ def sample_names(given: Sequence[object] | None, known: Sequence[str] | None, n_
 
 
 def component_names(
-    features: NDArray[np.object_], samples: Sequence[object], columns: Any, rows: Any
+    features: NDArray[np.object_],
+    samples: Sequence[object],
+    columns: Sequence[Sequence[int]],
+    rows: Sequence[Sequence[int]],
 ) -> list[tuple[str, str]]:
-    """Kind and name of each component: anchor features, then pure samples."""
-    anchors = [("anchor", str(features[j])) for j in columns]
-    return anchors + [("sample", str(samples[i])) for i in rows]
+    """Kind and name of each component: anchor features, then pure samples; members of a mixture are joined by +."""
+    anchors = [("anchor", " + ".join(str(features[j]) for j in members)) for members in columns]
+    return anchors + [("sample", " + ".join(str(samples[i]) for i in members)) for members in rows]

@@ -8,12 +8,15 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from gsnmf.matrices.checks import check_indices
 from gsnmf.results import Selection
+from gsnmf.support.archives import check_numbers, one_error, read_arrays, read_record
 from gsnmf.support.reasons import StopReason
 from gsnmf.support.whole_files import whole_file
 
 _FORMAT = "gsnmf model"
 _VERSION = 1
+_KIND = "a model"
 _ARRAYS = ("components_", "column_weights_", "feature_indices_", "sample_indices_", "labels_", "_means")
 _NUMBERS = ("n_components_", "n_features_in_", "n_samples_fit_", "quality_", "reconstruction_err_", "n_iter_")
 
@@ -33,6 +36,7 @@ def save_model(model: Any, path: str | Path) -> None:
         "stop_reason": selection.stop_reason,
         "feature_names": [str(name) for name in getattr(model, "feature_names_in_", ())],
         "sample_names": model.sample_names_in_,
+        "members": model._members,
     }
     arrays: dict[str, Any] = {name: np.asarray(getattr(model, name)) for name in _ARRAYS}
     for k, (positions, values) in enumerate(model._strongest()):
@@ -44,14 +48,20 @@ def save_model(model: Any, path: str | Path) -> None:
 def load_model(kind: type[Model], path: str | Path) -> Model:
     """Read a model that `save_model` wrote."""
     arrays, record = _read(path)
+    with one_error(path, _KIND):
+        return _model(kind, arrays, record)
+
+
+def _model(kind: type[Model], arrays: dict[str, Any], record: dict[str, Any]) -> Model:
+    _check(arrays, record)
     parameters = dict(record["parameters"])
     if isinstance(parameters["n_components"], list):
         parameters["n_components"] = tuple(parameters["n_components"])
     model: Any = kind(**parameters)
     for name in _ARRAYS:
         setattr(model, name, arrays[name])
-    for name, value in record["numbers"].items():
-        setattr(model, name, value)
+    for name in _NUMBERS:
+        setattr(model, name, record["numbers"][name])
     model.selection_ = Selection(
         model.feature_indices_.astype(np.intp),
         model.sample_indices_.astype(np.intp),
@@ -62,23 +72,41 @@ def load_model(kind: type[Model], path: str | Path) -> Model:
     if record["feature_names"]:
         model.feature_names_in_ = np.array(record["feature_names"], dtype=object)
     model.sample_names_in_ = tuple(record["sample_names"]) if record["sample_names"] else None
+    model._members = tuple(record["members"])
     model._strongest_samples = [
         (arrays[f"strongest.{k}.positions"], arrays[f"strongest.{k}.values"]) for k in range(model.n_components_)
     ]
     return model  # type: ignore[no-any-return]
 
 
+def _check(arrays: dict[str, Any], record: dict[str, Any]) -> None:
+    """Raise unless indices, weights and numbers fit each other."""
+    numbers = record["numbers"]
+    for name in _NUMBERS:
+        if np.isnan(float(numbers[name])):
+            raise ValueError(f"{name} must be a number")
+    m, n = int(numbers["n_samples_fit_"]), int(numbers["n_features_in_"])
+    features = check_indices(arrays["feature_indices_"], n, "feature_indices_")
+    samples = check_indices(arrays["sample_indices_"], m, "sample_indices_")
+    size = features.size + samples.size
+    if size != numbers["n_components_"] or len(record["order"]) != size:
+        raise ValueError("the number of components does not fit the indices")
+    check_numbers(arrays["components_"], "components_", shape=(size, n), nonnegative=True)
+    check_numbers(arrays["column_weights_"], "column_weights_", shape=(features.size, n), nonnegative=True)
+    labels = check_numbers(arrays["labels_"], "labels_", shape=(m,))
+    if labels.size and not -1 <= labels.min() <= labels.max() < max(size, 1):
+        raise ValueError("labels_ must be numbers of components")
+    names = record["feature_names"]
+    if names and len(names) != n:
+        raise ValueError(f"there must be {n} names of features; got {len(names)}")
+
+
 def _read(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """The arrays and the record of a file, or one error that says what is wrong with it."""
-    try:
-        with Path(path).open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
-            arrays = dict(archive)
-            record: dict[str, Any] = json.loads(str(arrays.pop("record")))
-            right, version = record["format"] == _FORMAT, int(record["version"])
-    except OSError:
-        raise
-    except Exception as error:
-        raise ValueError(f"{path} is not a model that gsnmf saved: {error}") from error
+    with one_error(path, _KIND):
+        arrays: dict[str, Any] = dict(read_arrays(path))
+        record = read_record(arrays)
+        right, version = record["format"] == _FORMAT, int(record["version"])
     if not right:
         raise ValueError(f"{path} is not a model that gsnmf saved; gsnmf.load reads saved results.")
     if version > _VERSION:

@@ -20,9 +20,12 @@ from typing import Any, BinaryIO
 import numpy as np
 import scipy.sparse as sp
 
+from gsnmf.factorization.checked_archive import check_record, check_same_matrix, checked_choice
 from gsnmf.matrices import Matrix, wrap
+from gsnmf.matrices.fingerprint import fingerprint
 from gsnmf.results import Factorization, Mixtures, Selection, Weights
 from gsnmf.search.alternatives import alternatives
+from gsnmf.support.archives import one_error, read_arrays, read_record
 from gsnmf.support.arrays import Doubles, Floats, Sparse
 from gsnmf.support.reasons import StopReason
 from gsnmf.support.whole_files import whole_file
@@ -31,8 +34,7 @@ from gsnmf.weights import row_weights_for
 _VERSION = 3
 _VERSION_WITHOUT_MIXTURES = 2
 """What older versions can read."""
-_SAME_NORM = 1e-6
-"""Relative difference of norms up to which two matrices may be the same one in another precision."""
+_KIND = "a result"
 
 
 def save(result: Factorization, path: str | Path, *, provenance: Mapping[str, Any] | None = None) -> None:
@@ -48,8 +50,9 @@ def save(result: Factorization, path: str | Path, *, provenance: Mapping[str, An
 
     Notes
     -----
-    The matrix is not saved; `load` asks for it again, and knows its shape and norm. For a Dask array the row weights
-    are not saved either: `load` finds them from the column weights, as a Dask array again.
+    The matrix is not saved; `load` asks for it again, and knows its shape, its norm and a fingerprint of its entries
+    (`gsnmf.matrices.fingerprint`), which costs one product. For a Dask array the row weights are not saved either:
+    `load` finds them from the column weights, as a Dask array again.
 
     Examples
     --------
@@ -74,6 +77,7 @@ def write(result: Factorization, stream: BinaryIO, *, provenance: Mapping[str, A
         "version": _VERSION_WITHOUT_MIXTURES if result.mixtures is None else _VERSION,
         "shape": list(result.source.shape),
         "norm": result.source.norm,
+        "fingerprint": fingerprint(result.source).tolist(),
         "relative_error": result.relative_error,
         "optimality": result.optimality,
         "n_iterations": result.n_iterations,
@@ -114,17 +118,12 @@ def load(path: str | Path, matrix: Any) -> Factorization:
     """
     held = wrap(matrix)
     arrays, record = _read(path)
-    if list(held.shape) != record["shape"]:
-        raise ValueError(
-            f"matrix must be the one that was factorized, of shape {tuple(record['shape'])}; got shape {held.shape}."
-        )
-    if abs(held.norm - record["norm"]) > _SAME_NORM * record["norm"]:
-        raise ValueError(
-            f"matrix must be the one that was factorized, with norm {record['norm']:.6g}; got one with norm "
-            f"{held.norm:.6g}."
-        )
-    columns, rows = (arrays[name].astype(np.intp) for name in ("columns", "rows"))
-    selection = Selection(columns, rows, tuple(record["order"]), record["method"], StopReason(record["stop_reason"]))
+    with one_error(path, _KIND):
+        check_record(record)
+    check_same_matrix(held, record)
+    with one_error(path, _KIND):
+        columns, rows, order = checked_choice(arrays, record, held.shape)
+        selection = Selection(columns, rows, order, record["method"], StopReason(record["stop_reason"]))
     weights = Weights(
         column_weights=arrays["column_weights"],
         row_weights=_row_weights(held, selection, arrays),
@@ -170,20 +169,16 @@ def _mixtures(matrix: Matrix, arrays: dict[str, Any], record: dict[str, Any]) ->
 
 def load_provenance(path: str | Path) -> dict[str, Any]:
     """What was saved with a result besides the result."""
-    provenance: dict[str, Any] = _read(path)[1]["provenance"]
+    with one_error(path, _KIND):
+        provenance: dict[str, Any] = _read(path)[1]["provenance"]
     return provenance
 
 
 def _read(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    try:
-        with Path(path).open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
-            arrays = dict(archive)
-            record: dict[str, Any] = json.loads(str(arrays.pop("record")))
-            version = record["version"]
-    except OSError:
-        raise
-    except Exception as error:
-        raise ValueError(f"{path} is not a result that gsnmf saved: {error}") from error
+    with one_error(path, _KIND):
+        arrays: dict[str, Any] = dict(read_arrays(path))
+        record = read_record(arrays)
+        version = int(record["version"])
     if version > _VERSION:
         raise ValueError(f"{path} was saved by a newer gsnmf, in version {version} of the format; got {_VERSION} here.")
     return arrays, record

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from gsnmf.kernels.orthogonal import orthogonal_factors
 from gsnmf.matrices.projection import ResidualProjection, ResidualSide
-from gsnmf.matrices.protocol import BLOCK_BYTES, Matrix, Residual, dense, largest_of
+from gsnmf.matrices.protocol import BLOCK_BYTES, Matrix, Residual, dense, largest_of, sketch_vectors
 from gsnmf.support.arrays import Axis, Doubles, Floats, Indices
 
 _CANCELLED = 1e-10
@@ -57,9 +57,9 @@ class InMemoryMatrix(Matrix):
         return triangle, np.ascontiguousarray(self.T.dot(orthogonal), dtype=np.float64)
 
     def sketch(self) -> Doubles:  # noqa: D102
-        rng = np.random.default_rng(0)
-        sides = (self.squared_column_norms, self.T.squared_column_norms)
-        return np.concatenate([rng.random((3, norms.size)) @ norms for norms in sides])
+        m, n = self.shape
+        products = self.dot(sketch_vectors(np.arange(n), "columns"))
+        return np.asarray(np.einsum("ik,ik->k", sketch_vectors(np.arange(m), "rows"), products))
 
     def residual(self, W: Floats, H: Floats) -> Residual:
         """E = M - W H for dense factors of shape (m, k) and (k, n)."""

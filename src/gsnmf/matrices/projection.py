@@ -115,6 +115,13 @@ def orthogonalised(block: Floats, basis: Floats) -> Floats:
     return once
 
 
+def _fill(array: Floats, values: Floats) -> None:
+    """Put values into an array, which must have the same shape: they are not to be broadcast."""
+    if array.shape != values.shape:
+        raise ValueError(f"an array must have shape {array.shape}; got {values.shape}")
+    array[...] = values
+
+
 class ResidualNorms(Side):
     """Squared residual norms of the columns of an m x n matrix.
 
@@ -155,9 +162,9 @@ class ResidualNorms(Side):
     def restore(self, stored: State) -> None:  # noqa: D102
         self.size = stored[self.state[0]].shape[-1]
         for name in self.state:
-            getattr(self, name)[...] = stored[name]
+            _fill(getattr(self, name), stored[name])
         for name in _OF_NORMS:
-            getattr(self._norms, name)[...] = stored[name]
+            _fill(getattr(self._norms, name), stored[name])
 
     def rebuild(self, indices: Indices, others_before: Indices) -> None:
         """Nothing: all is stored."""

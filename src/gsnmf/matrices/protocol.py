@@ -4,9 +4,10 @@ An algorithm never looks at a matrix itself. It asks for products, norms and blo
 for the same of the rows. So every algorithm is written once, for columns, and holds for rows and for every kind of
 matrix: dense, sparse, in chunks on disk or on a cluster, or whatever else implements `Matrix`.
 
-Squared quantities must neither overflow nor vanish. A matrix whose largest entry is extreme is therefore held in
-another unit, a power of two, which rounds nothing. Everything that the library returns (indices, weights, relative
-errors) is the same in every unit; what is returned in the unit of the data comes from `Matrix.raw_columns`.
+Squares and fourth powers, which scores are made of, must neither overflow nor vanish. A matrix whose largest entry is
+extreme is therefore held in another unit, a power of two, which rounds nothing. Everything that the library returns
+(indices, weights, relative errors) is the same in every unit; what is returned in the unit of the data comes from
+`Matrix.raw_columns`.
 
 Some matrices are too long for arrays with one entry per row to be held in one place. Such arrays stay with the data:
 they are made by `row_product` and `map_rows`, and what is needed of them is summed by `sum_over_rows`. For a matrix in
@@ -24,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
+from gsnmf.kernels.hashing import numbers_at
 from gsnmf.support.arrays import Axis, Doubles, Floats, Indices
 
 if TYPE_CHECKING:
@@ -32,7 +34,11 @@ if TYPE_CHECKING:
 BLOCK_BYTES = 1 << 25
 """Working memory for the explicit blocks of a residual."""
 
-_SAFE_EXPONENT = {np.dtype(np.float32): 40, np.dtype(np.float64): 400}
+_SAFE_EXPONENT = {np.dtype(np.float32): 20, np.dtype(np.float64): 60}
+"""Entries up to two to this power have fourth powers, and sums of many of them, far from overflow and underflow."""
+
+SKETCHES = 4
+"""Numbers in the sketch of a matrix."""
 
 
 class Matrix(ABC):
@@ -124,7 +130,7 @@ class Matrix(ABC):
 
     @abstractmethod
     def sketch(self) -> Doubles:
-        """A few weighted sums of the squared norms of columns and rows, which tell matrices apart."""
+        """Products x'My for `SKETCHES` pairs of fixed vectors, `sketch_vectors`, in the unit of the held matrix."""
 
     def inner(self, W: Floats, H: Floats) -> float:
         """<M, W H> for dense factors of shape (m, k) and (k, n), without forming their product."""
@@ -235,6 +241,11 @@ class Residual(ABC):
             yield block, self.cross(block)
 
 
+def sketch_vectors(positions: Any, axis: Axis) -> Doubles:
+    """What the vectors of a sketch hold for some rows, or columns, of a matrix; see `Matrix.sketch`."""
+    return numbers_at(positions, SKETCHES, seed=1 if axis == "rows" else 2)
+
+
 def dense(part: Any) -> Floats:
     """A dense or sparse part of a matrix as a dense array; a dense one is not copied."""
     return part if isinstance(part, np.ndarray) else np.asarray(part.toarray())
@@ -249,7 +260,7 @@ def membership(blocks: Indices) -> sp.csr_array:
 
 
 def safe_exponent(largest: float, dtype: np.dtype[Any]) -> int:
-    """Exponent of the power of two in which entries up to ``largest`` have safe squares; 0 unless it is extreme."""
+    """Exponent of the power of two in which entries up to ``largest`` have safe powers; 0 unless it is extreme."""
     exponent = math.frexp(largest)[1]
     return exponent if abs(exponent) > _SAFE_EXPONENT[dtype] else 0
 

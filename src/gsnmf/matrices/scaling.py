@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -22,9 +23,9 @@ from gsnmf.support.records import Record
 
 Exponents: TypeAlias = NDArray[np.int32]
 
-# All bounds are exponents of two. Entries within 2^+-250 and factors within 2^+-400 keep every product of the
+# All bounds are exponents of two. Entries from 2^-250 to one and factors within 2^+-400 keep every product of the
 # iteration within double precision; what the caller gets stays a normal number.
-_ORDINARY_ENTRY = 250
+_ORDINARY_RANGE = 250
 _LARGEST_FACTOR = 400
 _LARGEST_RETURNED_FACTOR = 1020
 _LARGEST_EQUILIBRATION = 1000
@@ -261,28 +262,48 @@ def _deviation(sums: Doubles, target: float, live: Flags) -> float:
 
 
 def _working_copy(matrix: RawMatrix) -> tuple[RawMatrix, Exponents, Exponents]:
-    """2^a M 2^b in double precision, with the integer vectors a and b; zero unless entries are extreme."""
+    """2^a M 2^b in double precision, with the integer vectors a and b.
+
+    The largest entry is about one. So a matrix and its multiples by powers of two have the same working copy.
+    """
     entries = matrix if isinstance(matrix, np.ndarray) else matrix.data
-    smallest = float(entries.min(where=entries > 0, initial=1.0))
-    if smallest >= 2.0**-_ORDINARY_ENTRY and float(entries.max(initial=0.0)) <= 2.0**_ORDINARY_ENTRY:
-        exponents = np.zeros(matrix.shape[0], dtype=np.int32), np.zeros(matrix.shape[1], dtype=np.int32)
-        return matrix.astype(np.float64, copy=True), *exponents
+    unit = math.frexp(float(entries.max(initial=0.0)))[1]
+    smallest = math.frexp(float(entries.min(where=entries > 0, initial=np.inf)))[1]
+    if smallest >= unit - _ORDINARY_RANGE:
+        a, b = np.zeros(matrix.shape[0], dtype=np.int32), np.zeros(matrix.shape[1], dtype=np.int32)
+        return _in_unit(matrix, unit), *_shared_unit(a, b, unit)
     coordinates = sp.coo_array(matrix, dtype=np.float64)
-    a, b = _equilibration(coordinates)
-    data = np.ldexp(coordinates.data, a[coordinates.row] + b[coordinates.col])
+    a, b = _equilibration(coordinates, unit)
+    data = np.ldexp(coordinates.data, a[coordinates.row] + b[coordinates.col] - unit)
     equilibrated = sp.coo_array((data, (coordinates.row, coordinates.col)), shape=matrix.shape)
+    exponents = _shared_unit(a, b, unit)
     if isinstance(matrix, np.ndarray):
-        return equilibrated.toarray(), a, b
-    return equilibrated.tocsc() if matrix.format == "csc" else equilibrated.tocsr(), a, b
+        return equilibrated.toarray(), *exponents
+    return equilibrated.tocsc() if matrix.format == "csc" else equilibrated.tocsr(), *exponents
 
 
-def _equilibration(coordinates: sp.coo_array) -> tuple[Exponents, Exponents]:
-    """Exponents a, b such that the largest entry of every row and column of 2^a M 2^b is about one."""
+def _in_unit(matrix: RawMatrix, unit: int) -> RawMatrix:
+    """A copy of a matrix in double precision and in units of two to the power ``unit``."""
+    copy = matrix.astype(np.float64, copy=True)
+    entries = copy if isinstance(copy, np.ndarray) else copy.data
+    np.ldexp(entries, -unit, out=entries)
+    return copy
+
+
+def _shared_unit(a: Any, b: Any, unit: int) -> tuple[Any, Any]:
+    """The exponents for the matrix as it was given, shared by rows and columns so that their range is smallest."""
+    shift = int(np.rint(_shift(a - unit, b)))
+    return a - unit + shift, b - shift
+
+
+def _equilibration(coordinates: sp.coo_array, unit: int) -> tuple[Exponents, Exponents]:
+    """Exponents a, b such that the largest entry of every row and column of 2^a M 2^b 2^-unit is about one."""
     rows, columns = coordinates.row, coordinates.col
-    logarithms = np.log2(coordinates.data)
+    mantissas, exponents = np.frexp(coordinates.data)
+    logarithms = np.log2(mantissas) + (exponents - unit)
     a, b = np.zeros(coordinates.shape[0]), np.zeros(coordinates.shape[1])
     first = a, b
-    for step in range(64):  # every step halves the logarithms, of which none is above 1100
+    for step in range(64):  # every step halves the logarithms, of which none is above 2200
         current = logarithms + a[rows] + b[columns]
         row_peaks, column_peaks = _largest(current, rows, a.size), _largest(current, columns, b.size)
         a, b = a - row_peaks / 2, b - column_peaks / 2
@@ -290,10 +311,9 @@ def _equilibration(coordinates: sp.coo_array) -> tuple[Exponents, Exponents]:
             first = a, b
         if max(np.abs(row_peaks).max(), np.abs(column_peaks).max()) < 0.5:
             break
-    shift = _shift(a, b)
-    a, b = a + shift, b - shift
-    if max(np.abs(a).max(), np.abs(b).max()) > _LARGEST_EQUILIBRATION:
-        a, b = first  # within 540 by construction, with no entry above one: finite, though not equilibrated
+    centred = np.concatenate(_shared_unit(a, b, unit))
+    if np.abs(centred).max() > _LARGEST_EQUILIBRATION:
+        a, b = first  # within 540 of the unit by construction, no entry above one: finite, though not equilibrated
     return np.rint(a).astype(np.int32), np.rint(b).astype(np.int32)
 
 

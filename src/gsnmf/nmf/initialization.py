@@ -8,6 +8,7 @@ Recognition 41 (2008), doi:10.1016/j.patcog.2007.09.010.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -56,8 +57,15 @@ def _scaled(matrix: InMemoryMatrix, W: Floats, H: Floats) -> tuple[Floats, Float
     """The same factors times the common number that makes W H closest to the matrix."""
     explained = inner(W @ W.T, H @ H.T)
     factor = inner(times(matrix.T, W), H) / explained if explained > 0 else 0.0
-    root = W.dtype.type(np.sqrt(factor))
-    return W * root, H * root
+    left, right = _roots(factor)
+    return W * W.dtype.type(left), H * H.dtype.type(right)
+
+
+def _roots(value: float) -> tuple[float, float]:
+    """Two numbers of about the same size with product ``value``; a power of two in it changes no digit of either."""
+    mantissa, exponent = math.frexp(value)
+    root = math.sqrt(mantissa)
+    return math.ldexp(root, exponent - exponent // 2), math.ldexp(root, exponent // 2)
 
 
 def _from_singular_vectors(matrix: InMemoryMatrix, rank: int) -> tuple[Floats, Floats]:
@@ -73,9 +81,9 @@ def _from_singular_vectors(matrix: InMemoryMatrix, rank: int) -> tuple[Floats, F
         pairs = [(np.maximum(sign * U[:, k], 0), np.maximum(sign * V[:, k], 0)) for sign in (1, -1)]
         lengths = [float(np.linalg.norm(u) * np.linalg.norm(v)) for u, v in pairs]
         (u, v), length = pairs[int(np.argmax(lengths))], max(lengths)
-        scale = np.sqrt(values[k] * length) if length > 0 else 0.0
-        W[k] = scale * u / (np.linalg.norm(u) or 1.0)
-        H[k] = scale * v / (np.linalg.norm(v) or 1.0)
+        left, right = _roots(float(values[k]) * length)
+        W[k] = left * u / (np.linalg.norm(u) or 1.0)
+        H[k] = right * v / (np.linalg.norm(v) or 1.0)
     return W, H
 
 

@@ -9,26 +9,26 @@ from __future__ import annotations
 
 import os
 import time
-import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gsnmf.matrices.checks import check_indices
+from gsnmf.matrices.fingerprint import fingerprint, same_fingerprint
 from gsnmf.matrices.projection import State
 from gsnmf.matrices.protocol import Matrix
+from gsnmf.support.archives import check_numbers, read_arrays
 from gsnmf.support.arrays import Axis
 from gsnmf.support.whole_files import whole_file
 
-_FORMAT = 2
+_FORMAT = 3
 
 _SHARE = 20.0
 """A checkpoint is written when so many times as long has passed as the last one took."""
-
-_SAME = 1e-6
-"""Relative difference of norms up to which two matrices are taken for one: sums in another order are not the same."""
 
 
 class Checkpoint:
@@ -39,7 +39,7 @@ class Checkpoint:
     path : path-like
         The file; a selection goes on from it if it exists.
     matrix : Matrix
-        The matrix, of which norms are compared with those in the file.
+        The matrix, of which the `fingerprint` is compared with the one in the file.
     method : str
     rank : int, or pair of int
     """
@@ -52,7 +52,7 @@ class Checkpoint:
             "rank": np.array(rank),
             "shape": np.array(matrix.shape),
             "dtype": np.array(matrix.dtype.name),
-            "norms": matrix.sketch(),
+            "entries": fingerprint(matrix),
         }
         self._written_at = -np.inf
         self._took = 0.0
@@ -61,25 +61,46 @@ class Checkpoint:
         """The picks so far and the state of the projection after them; None if there is no file."""
         if not self.path.exists():
             return None
-        try:
-            with self.path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-                stored = {name: file[name] for name in file.files}
-        except (zipfile.BadZipFile, ValueError, EOFError, KeyError, TypeError, AttributeError) as error:
-            raise ValueError(
-                f"checkpoint {self.path} is damaged or not a checkpoint ({error}); delete it to begin again."
-            ) from error
+        with self.sound():
+            stored = read_arrays(self.path)
         for name, expected in self._identity.items():
             found = stored.pop(f"identity.{name}", None)
             if found is None:
                 raise ValueError(f"checkpoint {self.path} is not a checkpoint of gsnmf; choose another file.")
             if not _equal(found, expected):
-                difference = "" if name == "norms" else f": {found} instead of {expected}"
+                difference = "" if name == "entries" else f": {found} instead of {expected}"
                 raise ValueError(
                     f"checkpoint {self.path} belongs to another selection, of another {_WORDS.get(name, name)}"
                     f"{difference}; delete it or choose another file."
                 )
-        order, picks = stored.pop("picks.axes"), stored.pop("picks.indices")
-        return list(zip(order.tolist(), picks.tolist(), strict=True)), stored
+        with self.sound():
+            picks = self._checked_picks(stored.pop("picks.axes"), stored.pop("picks.indices"))
+            for name, values in stored.items():
+                check_numbers(values, name)
+        return picks, stored
+
+    @contextmanager
+    def sound(self) -> Iterator[None]:
+        """Turn whatever a damaged or forged file raises into one error that names the file and the remedy."""
+        try:
+            yield
+        except Exception as error:
+            if isinstance(error, OSError) and error.filename is not None:  # it cannot be opened
+                raise
+            raise ValueError(
+                f"checkpoint {self.path} is damaged or not a checkpoint ({error}); delete it to begin again."
+            ) from error
+
+    def _checked_picks(self, axes: NDArray[Any], indices: NDArray[Any]) -> list[tuple[Axis, int]]:
+        lengths = dict(zip(("rows", "columns"), self._identity["shape"].tolist(), strict=True))
+        if not np.isin(axes, list(lengths)).all():
+            raise ValueError("an axis is neither columns nor rows")
+        picks = list(zip(axes.tolist(), indices.tolist(), strict=True))
+        for axis, length in lengths.items():
+            check_indices([index for picked, index in picks if picked == axis], length, axis)
+        if len(picks) > int(np.sum(self._identity["rank"])):
+            raise ValueError("it has more picks than the rank")
+        return picks
 
     def save(self, picks: Sequence[tuple[Axis, int]], state: State, *, last: bool = False) -> None:
         """Replace the file, unless the one before is recent and this is not the last."""
@@ -96,10 +117,10 @@ class Checkpoint:
         self._took = self._written_at - start
 
 
-_WORDS = {"norms": "matrix: its norms are different"}
+_WORDS = {"entries": "matrix: its entries are different"}
 
 
 def _equal(found: NDArray[Any], expected: NDArray[Any]) -> bool:
     if expected.dtype.kind == "f":
-        return found.shape == expected.shape and bool(np.allclose(found, expected, rtol=_SAME, atol=0.0))
+        return found.dtype.kind == "f" and same_fingerprint(found, expected)
     return bool(np.array_equal(found, expected))

@@ -98,6 +98,12 @@ class Factorization(Record):
         return self.weights.relative_error
 
     @property
+    def absolute_error(self) -> float:
+        """||M - M[:, columns] P1 - P2 M[rows, :]||_F; infinite only if that itself is too large for a number."""
+        with np.errstate(over="ignore", under="ignore"):
+            return float(np.ldexp(self.relative_error * np.sqrt(self.source.squared_norm), self.source.exponent))
+
+    @property
     def quality(self) -> float:
         """One minus the relative error."""
         return 1.0 - self.relative_error

@@ -105,9 +105,10 @@ def _begun(projection: Projection, axes: Axes, checkpoint: Checkpoint | None, li
     """What is chosen to begin with: before an interruption, or what is included."""
     found = None if checkpoint is None else checkpoint.load()
     picks: _Picks = []
-    if found is not None:
+    if checkpoint is not None and found is not None:
         picks, state = found
-        projection.restore(state, picks)
+        with checkpoint.sound():
+            projection.restore(state, picks)
     if limits is None:
         return picks
     for axis in axes:

@@ -127,14 +127,15 @@ def _next(cone: _Cone, scores: _Scores | None) -> int | None:
     if outside is None:
         return None
     if scores is None:
-        return cone.extreme_ray(cone.residual(outside))
-    while True:
+        return cone.extreme_ray(outside, cone.residual(outside))
+    while cone.columns.open.any():
         best = scores.best()
         if scores.rule == "greedy":
             return best
         residual = cone.residual(best)
         if not cone.columns.is_zero(best, residual):
-            return cone.extreme_ray(residual)
+            return cone.extreme_ray(best, residual)
+    return None
 
 
 class _Cone:
@@ -178,11 +179,18 @@ class _Cone:
         """Residual of one column."""
         return self.columns.residuals(np.array([index]))[:, 0]
 
-    def extreme_ray(self, direction: Floats) -> int:
-        """Column of the largest inner product with a direction, when all are scaled to unit l1 norm."""
+    def extreme_ray(self, outside: int, direction: Floats) -> int:
+        """Column of the largest inner product with the residual of column ``outside``, all scaled to unit l1 norm.
+
+        The inner product of a column with its own residual is the squared length of the residual, since the residual
+        is orthogonal to the nearest point in the cone. That is how it is computed here: where a column is much longer
+        than its residual, rounding could make the product negative, and no column would be left to choose.
+        """
         still = self.columns.open
         heights = np.zeros(still.size)
         np.divide(self.matrix.T.dot(direction), self.matrix.column_sums, out=heights, where=still)
+        squared_length = float(np.vdot(direction, direction))
+        heights[outside] = max(heights[outside], squared_length / self.matrix.column_sums[outside])
         rounding = TIE * self._eps * float(np.linalg.norm(direction)) * self._spread
         highest = still & (heights + rounding >= np.max(heights, where=still, initial=0.0))
         return first_of_largest(self._spread, highest, self._eps)

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from gsnmf.datasets.readers.arrays import Layout, read_cluto, read_mat, read_matrix_market, read_npy, read_npz
+from gsnmf.datasets.readers.arrays import Layout, read_cluto, read_mat, read_npy, read_npz
 from gsnmf.datasets.readers.files import STANDARD_INPUT, FileError, read_lines
 from gsnmf.datasets.readers.images import IMAGE_SUFFIXES, read_image_folder
 from gsnmf.datasets.readers.labelled import LabelledMatrix
+from gsnmf.datasets.readers.matrix_market import read_matrix_market
 from gsnmf.datasets.readers.tables import read_csv, read_h5ad, read_parquet
 from gsnmf.datasets.readers.text import TEXT_SUFFIXES, read_text_folder, read_text_lines
 from gsnmf.matrices.checks import check_count
@@ -25,6 +26,7 @@ class _Options:
 
     key: str | None
     header: bool | None
+    row_names: bool | None
     encoding: str
     stop_words: Literal["english"] | None
     min_documents: int
@@ -61,7 +63,9 @@ def _read_text(path: Path, options: _Options) -> LabelledMatrix:
 
 
 def _read_table(delimiter: str | None) -> Callable[[Path, _Options], LabelledMatrix]:
-    return lambda path, o: read_csv(path, delimiter=delimiter, header=o.header, encoding=o.encoding)
+    return lambda path, o: read_csv(
+        path, delimiter=delimiter, header=o.header, row_names=o.row_names, encoding=o.encoding
+    )
 
 
 _FORMATS: dict[str, _Format] = {
@@ -93,6 +97,7 @@ def read_matrix(
     columns: str | Path | None = None,
     key: str | None = None,
     header: bool | None = None,
+    row_names: bool | None = None,
     encoding: str = "utf-8",
     stop_words: Literal["english"] | None = "english",
     min_documents: int = 2,
@@ -115,7 +120,10 @@ def read_matrix(
     key : str, optional
         Which array of an ``.npz`` or MATLAB file, or which layer of an AnnData file; needed if there are several.
     header : bool, optional
-        Whether the first line of a table names its columns; by default if it is not all numbers.
+        Whether the first line of a table names its columns; by default if it is not all numbers. Tables that can be
+        read in two ways are an error that asks for this or for ``row_names``.
+    row_names : bool, optional
+        Whether the first column of a table names its rows; by default if it is not all numbers.
     encoding : str
         Of text.
     stop_words : {"english", None}
@@ -164,7 +172,7 @@ def read_matrix(
     form = _FORMATS[format_of(source, format)]
     if cube and image_shape is not None:
         raise ValueError(f"image_shape must be None with cube=True, which has its own; got {image_shape}.")
-    data = form.read(source, _Options(key, header, encoding, stop_words, min_documents, image_shape, cube))
+    data = form.read(source, _Options(key, header, row_names, encoding, stop_words, min_documents, image_shape, cube))
     if image_shape is not None and data.image_shape is None:
         data = data.with_image_shape(image_shape)
     if form is not _FORMATS["images"]:

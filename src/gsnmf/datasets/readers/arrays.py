@@ -1,4 +1,4 @@
-"""Readers of arrays: ``.npy``, ``.npz``, Matrix Market, MATLAB and CLUTO files."""
+"""Readers of arrays: ``.npy``, ``.npz``, MATLAB and CLUTO files."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 import scipy.io
 import scipy.sparse as sp
 
-from gsnmf.datasets.readers.files import FileError, open_bytes, open_text, read_lines, reading
+from gsnmf.datasets.readers.files import FileError, decoded, open_text, read_lines, reading, seekable
 from gsnmf.datasets.readers.labelled import LabelledMatrix
 
 _USUAL_KEYS = ("matrix", "M", "X", "data")
@@ -63,31 +63,27 @@ def read_npz(path: Path, key: str | None = None, layout: Layout = _UNSAID) -> La
         return labelled
 
 
-def read_matrix_market(path: Path) -> LabelledMatrix:
-    """A Matrix Market file, dense or sparse."""
-    with reading(path, "a Matrix Market file"), open_bytes(path) as stream:
-        values: Any = scipy.io.mmread(stream)
-    return LabelledMatrix(values)
-
-
 def read_mat(path: Path, key: str | None = None, layout: Layout = _UNSAID) -> LabelledMatrix:
     """A MATLAB file up to version 7, or a CLUTO file, which may bear the same ending."""
-    with path.open("rb") as stream:
+    with seekable(path) as stream:
         beginning = stream.read(128)
-    if beginning.startswith(_MATLAB_7_3):
-        raise FileError(f"{path}: is a MATLAB 7.3 file; save it with the option -v7.")
-    if _is_cluto(beginning):
-        return read_cluto(path)
-    with reading(path, "a MATLAB file"):
-        found = scipy.io.loadmat(path)
-        variables = {name: value for name, value in found.items() if not name.startswith("__")}
-        chosen = _choose(variables, key, path, list(variables))
-        values = variables[chosen]
-        if sp.issparse(values) or values.ndim != 3 or layout.cube:
-            return _from_array(values, path, layout)
-        if chosen.startswith("images") and layout == _UNSAID:
-            layout = Layout(image_shape=values.shape[:2])
-        return _from_array(np.moveaxis(values, 2, 0), path, layout)
+        stream.seek(0)
+        if beginning.startswith(_MATLAB_7_3):
+            raise FileError(f"{path}: is a MATLAB 7.3 file; save it with the option -v7.")
+        if _is_cluto(beginning):
+            with decoded(stream, path) as text:
+                return _from_cluto(path, text)
+        with reading(path, "a MATLAB file"):
+            opened: Any = stream
+            found = scipy.io.loadmat(opened)
+            variables = {name: value for name, value in found.items() if not name.startswith("__")}
+            chosen = _choose(variables, key, path, list(variables))
+            values = variables[chosen]
+            if sp.issparse(values) or values.ndim != 3 or layout.cube:
+                return _from_array(values, path, layout)
+            if chosen.startswith("images") and layout == _UNSAID:
+                layout = Layout(image_shape=values.shape[:2])
+            return _from_array(np.moveaxis(values, 2, 0), path, layout)
 
 
 def read_cluto(path: Path) -> LabelledMatrix:
@@ -95,7 +91,12 @@ def read_cluto(path: Path) -> LabelledMatrix:
 
     A first line "rows columns" opens a dense matrix. Names come from files with ``.rlabel`` and ``.clabel`` added.
     """
-    with reading(path, "a CLUTO file"), open_text(path) as text:
+    with open_text(path) as text:
+        return _from_cluto(path, text)
+
+
+def _from_cluto(path: Path, text: TextIO) -> LabelledMatrix:
+    with reading(path, "a CLUTO file"):
         header = [int(word) for word in text.readline().split()]
         if len(header) not in (2, 3):
             raise FileError(f"{path}: a CLUTO file opens with two or three integers; got {len(header)}.")

@@ -26,7 +26,7 @@ def reading(path: Path, kind: str) -> Iterator[None]:
     except (FileError, ModuleNotFoundError, MemoryError):
         raise
     except Exception as error:
-        if isinstance(error, OSError) and error.errno is not None:  # the system's word, not a reader's
+        if isinstance(error, OSError) and error.filename is not None:  # the system's word, not a reader's
             raise
         message = " ".join(str(error).split()) or type(error).__name__
         raise FileError(f"{path}: cannot be read as {kind}: {message}") from error
@@ -49,21 +49,34 @@ def open_bytes(path: Path) -> Iterator[BinaryIO]:
 
 
 @contextmanager
+def seekable(path: Path) -> Iterator[BinaryIO]:
+    """The bytes of a file as a stream in which one can go back; a pipe, which can be read only once, is in memory."""
+    with path.open("rb") as stream:
+        yield stream if stream.seekable() else io.BytesIO(stream.read())
+
+
+@contextmanager
 def open_text(path: Path, encoding: str = "utf-8") -> Iterator[TextIO]:
     """The text of a file or of standard input, without a byte-order mark, line ends as they are."""
+    with open_bytes(path) as stream, decoded(stream, path, encoding) as text:
+        yield text
+
+
+@contextmanager
+def decoded(stream: BinaryIO, path: Path, encoding: str = "utf-8") -> Iterator[TextIO]:
+    """The text of a stream, which stays open; ``path`` is named in errors."""
     if encoding.lower().replace("_", "-") == "utf-8":
         encoding = "utf-8-sig"
-    with open_bytes(path) as stream:
-        text = io.TextIOWrapper(stream, encoding=encoding, newline="")
-        try:
-            yield text
-        except UnicodeDecodeError as error:
-            raise FileError(
-                f"{path}: is not text in {encoding.removesuffix('-sig')} (byte 0x{error.object[error.start]:02x}); "
-                "name its encoding, for example latin-1."
-            ) from error
-        finally:
-            text.detach()
+    text = io.TextIOWrapper(stream, encoding=encoding, newline="")
+    try:
+        yield text
+    except UnicodeDecodeError as error:
+        raise FileError(
+            f"{path}: is not text in {encoding.removesuffix('-sig')} (byte 0x{error.object[error.start]:02x}); "
+            "name its encoding, for example latin-1."
+        ) from error
+    finally:
+        text.detach()
 
 
 def read_lines(path: Path, encoding: str = "utf-8") -> tuple[str, ...]:

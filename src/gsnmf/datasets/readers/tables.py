@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import logging
 from array import array
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -16,13 +18,22 @@ from gsnmf.datasets.readers.files import FileError, open_text, reading
 from gsnmf.datasets.readers.labelled import LabelledMatrix
 from gsnmf.support.optional import import_optional
 
+logger = logging.getLogger(__name__)
+
 _DELIMITERS = ",;\t"
 
 _LONGEST_SHOWN = 40
 """Characters of a cell that an error shows."""
 
 
-def read_csv(path: Path, *, delimiter: str | None = None, header: bool | None = None, encoding: str) -> LabelledMatrix:
+def read_csv(
+    path: Path,
+    *,
+    delimiter: str | None = None,
+    header: bool | None = None,
+    row_names: bool | None = None,
+    encoding: str,
+) -> LabelledMatrix:
     """A table as text: the first line and the first column are names if they are not numbers.
 
     Parameters
@@ -35,14 +46,24 @@ def read_csv(path: Path, *, delimiter: str | None = None, header: bool | None = 
     header : bool, optional
         Whether the first line names the columns; by default if any of its cells but the first is not a number, or the
         first is empty.
+    row_names : bool, optional
+        Whether the first column names the rows; by default if its first cell is not a number, or if the header has no
+        name for it.
     encoding : str
+
+    Notes
+    -----
+    A table that can be read in two ways is an error: a header that opens with a number, a first column with names and
+    numbers in it, or a blank corner among nothing but numbers that are not all labels such as years. The log says what
+    was taken as names.
     """
     with reading(path, "a table"), open_text(path, encoding) as text:
         first = next((line for line in text if line.strip()), "")
         delimiter = delimiter or max(_DELIMITERS, key=first.count)
         lines = csv.reader(chain([first], text), delimiter=delimiter)
         beginning = [cells for cells in islice(lines, 2) if cells]
-        return _parse(path, beginning, (cells for cells in lines if cells), delimiter == ";", header)
+        asked = _Names(path, header, row_names, delimiter == ";")
+        return _parse(asked, beginning, (cells for cells in lines if cells))
 
 
 def read_parquet(path: Path) -> LabelledMatrix:
@@ -84,36 +105,94 @@ def read_h5ad(path: Path, key: str | None = None) -> LabelledMatrix:
     return LabelledMatrix(found.values, *names, row_kind="cell", column_kind="gene")
 
 
-def _parse(
-    path: Path, beginning: list[list[str]], rest: Iterator[list[str]], decimal_comma: bool, header: bool | None
-) -> LabelledMatrix:
+@dataclass(frozen=True)
+class _Names:
+    """What is known about the names in a table before it is read."""
+
+    path: Path
+    header: bool | None
+    row_names: bool | None
+    decimal_comma: bool
+
+    def has_header(self, cells: Sequence[str]) -> bool:
+        """Whether the first line holds names, as asked for or as its cells say."""
+        if self.header is not None:
+            return self.header
+        if cells[0].strip() == "":
+            return True
+        if all(self.is_number(cell) for cell in cells[1:] or cells):
+            return False
+        if self.is_number(cells[0]) and len(cells) > 1:
+            raise FileError(
+                f"{self.path}: the first line opens with the number {cells[0].strip()!r} and has cells that are not "
+                "numbers; say whether it holds the names of the columns (header=True or False, --header or "
+                "--no-header)."
+            )
+        return True
+
+    def has_row_names(self, names: Sequence[str], first: Sequence[str]) -> bool:
+        """Whether rows open with a name: the first is no number, or the header has no name for that column."""
+        if self.row_names is not None:
+            return self.row_names
+        unnamed_corner = bool(names) and (names[0].strip() == "" or len(names) == len(first) - 1)
+        return unnamed_corner or not self.is_number(first[0])
+
+    def check_row_names(self, names: Sequence[str], row_names: Sequence[str]) -> None:
+        """Raise if the first column may as well hold numbers, and nobody said that it does not."""
+        if self.row_names is not None:
+            return
+        numbers = [name for name in row_names if self.is_number(name)]
+        if names and names[0].strip() == "":
+            labels = all(_is_label(name) or not self.is_number(name) for name in names[1:])
+            if labels or len(numbers) < len(row_names) or self.header:
+                return
+            problem = "the first cell is blank and all others are numbers"
+        else:
+            doubtful = [name for name in row_names if name.strip() == ""] or numbers
+            if not doubtful or len(numbers) == len(row_names):
+                return
+            other = next(name for name in row_names if not self.is_number(name))
+            problem = f"the first column has {_short(other)!r} as well as {_short((numbers or doubtful)[0])!r}"
+        raise FileError(
+            f"{self.path}: {problem}; say whether the first column holds the names of the rows (row_names=True or "
+            "False), or mend the cell."
+        )
+
+    def is_number(self, cell: str) -> bool:
+        return _is_number_text(cell, self.decimal_comma)
+
+
+def _is_label(cell: str) -> bool:
+    """Whether a cell of a header is an integer without a sign, such as a year, and so may be a name."""
+    return cell.strip().isdecimal()
+
+
+def _parse(asked: _Names, beginning: list[list[str]], rest: Iterator[list[str]]) -> LabelledMatrix:
+    path = asked.path
     if not beginning:
         raise FileError(f"{path}: is empty.")
-    has_header = _is_header(beginning[0], decimal_comma) if header is None else header
-    names = beginning.pop(0) if has_header else []
+    names = beginning.pop(0) if asked.has_header(beginning[0]) else []
     lines = chain(beginning, rest)
     first = next(lines, None)
     if first is None:
         raise FileError(f"{path}: has a header and no rows.")
-    named = _has_row_names(names, first, decimal_comma)
+    named = asked.has_row_names(names, first)
     values, row_names = array("d"), []
     for number, cells in enumerate(chain([first], lines)):
         if len(cells) != len(first):
             raise FileError(f"{path}: row {number} must have {len(first)} cells like the first; got {len(cells)}.")
         if named:
             row_names.append(cells[0])
-        _extend(values, cells[named:], path, number, decimal_comma)
+        _extend(values, cells[named:], path, number, asked.decimal_comma)
+    if named and (len(names) != len(first) - 1 or not names):  # otherwise the header says so
+        asked.check_row_names(names, row_names)
     n = len(first) - named
     if names and len(names) not in (n, n + named):
         raise FileError(f"{path}: the header must have {len(first)} cells like the rows; got {len(names)}.")
+    taken = [what for what, on in (("the first line", names), ("the first column", row_names)) if on]
+    logger.info("%s: took %s as names", path, " and ".join(taken) or "nothing")
     matrix = np.frombuffer(values, dtype=np.float64).reshape(-1, n) if n else np.empty((len(row_names), 0))
     return LabelledMatrix(matrix, tuple(row_names), tuple(names[len(names) - n :]))
-
-
-def _has_row_names(names: Sequence[str], first: Sequence[str], decimal_comma: bool) -> bool:
-    """Whether rows open with a name: it is no number, or the header has no name for that column."""
-    unnamed_corner = bool(names) and (names[0].strip() == "" or len(names) == len(first) - 1)
-    return unnamed_corner or not _is_number_text(first[0], decimal_comma)
 
 
 def _extend(values: array[float], cells: Sequence[str], path: Path, row: int, decimal_comma: bool) -> None:
@@ -129,10 +208,6 @@ def _extend(values: array[float], cells: Sequence[str], path: Path, row: int, de
 
 def _short(cell: str) -> str:
     return cell if len(cell) <= _LONGEST_SHOWN else cell[: _LONGEST_SHOWN - 1] + "…"
-
-
-def _is_header(cells: Sequence[str], decimal_comma: bool) -> bool:
-    return cells[0].strip() == "" or any(not _is_number_text(cell, decimal_comma) for cell in cells[1:] or cells)
 
 
 def _number(cell: str, decimal_comma: bool) -> float:

@@ -29,7 +29,7 @@ from gsnmf.matrices.chunked.gram_projection import GramSide
 from gsnmf.matrices.chunked.passes import NO_META, SPLIT, Passes, by_rows, part_of, sum_by_rows
 from gsnmf.matrices.chunked.projection import ChunkedColumns, ChunkedRows
 from gsnmf.matrices.projection import Projection, Side
-from gsnmf.matrices.protocol import Matrix
+from gsnmf.matrices.protocol import SKETCHES, Matrix, sketch_vectors
 from gsnmf.support.arrays import Axis, Doubles, Floats, Indices
 
 _INDEPENDENT = 1e-4
@@ -310,11 +310,17 @@ class ChunkedMatrix(Matrix):
         return outer, inner.sum(axis=1 if self._transposed else 0, split_every=SPLIT)
 
     def sketch(self) -> Doubles:  # noqa: D102
-        array, totals = self.passes.array, self.passes.column_totals[:, 0]
-        of_columns = np.random.default_rng(0).random((3, totals.size)) @ totals
-        angles = da.arange(array.shape[0], chunks=(array.chunks[0],), dtype=np.float64)[:, None] * np.arange(1.0, 4.0)
-        lazy = (self.passes.row_totals[:, :1] * (2.0 + da.cos(angles))).sum(axis=0, split_every=SPLIT)
-        return np.concatenate([of_columns, self.passes.compute(lazy, part=0.0)[0]])
+        if self._transposed:
+            return self.T._bilinear("columns", "rows")
+        return self._bilinear("rows", "columns")
+
+    def _bilinear(self, left: Axis, right: Axis) -> Doubles:
+        """Products x'My of a matrix that is not transposed, for the vectors of a sketch along these axes."""
+        (m, n), of_rows = self.shape, self.passes.array.chunks[0]
+        positions = da.arange(m, chunks=(of_rows,), dtype=np.int64)
+        products = self.lazy_dot(sketch_vectors(np.arange(n), right))
+        work = partial(tasks.sketch, axis=left)
+        return np.asarray(self.passes.compute(sum_by_rows(work, products, positions, shape=(SKETCHES,)))[0])
 
     def there_and_back(self, vector: Floats, basis: da.Array, coefficients: Floats) -> tuple[da.Array, da.Array]:
         """Lazily, x = M y - U c, one column in the chunks of rows, and M'x, for a vector y and a basis U in them."""

@@ -10,8 +10,8 @@ from gsnmf.matrices.checks import canonical
 from gsnmf.matrices.chunked.arrays import extracted
 from gsnmf.matrices.chunked.passes import single_chunk
 from gsnmf.matrices.holding import hold
-from gsnmf.matrices.protocol import BLOCK_BYTES, dense
-from gsnmf.support.arrays import Doubles, Flags, Floats, Indices, RawMatrix
+from gsnmf.matrices.protocol import BLOCK_BYTES, dense, sketch_vectors
+from gsnmf.support.arrays import Axis, Doubles, Flags, Floats, Indices, RawMatrix
 
 
 def orthonormal(block: Doubles) -> tuple[Doubles, Doubles]:
@@ -35,6 +35,11 @@ def chunk_triangle(block: Any) -> Doubles:
 def chunk_basis(block: Doubles, factor: Doubles) -> Doubles:
     """The part of Q, of a QR factorization of all chunks, that belongs to one, from the part of its triangle."""
     return np.asarray(orthonormal(block)[0] @ factor)
+
+
+def sketch(products: Doubles, positions: Indices, *, axis: Axis) -> Doubles:
+    """The part of x'My that belongs to some rows, from their part of M y."""
+    return np.asarray(np.einsum("ik,ik->k", sketch_vectors(positions, axis), products))
 
 
 def product(block: RawMatrix, vectors: Floats, *, transposed: bool) -> Doubles:

@@ -1,0 +1,67 @@
+"""What a saved result must be before anything is made of it: the right matrix, the right shapes, sound numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from gsnmf.matrices import Matrix
+from gsnmf.matrices.checks import check_indices
+from gsnmf.matrices.fingerprint import fingerprint, same_fingerprint
+from gsnmf.support.archives import check_numbers
+from gsnmf.support.arrays import Axis, Indices
+
+_SAME_NORM = 1e-6
+"""Relative difference of norms up to which two matrices may be the same one in another precision."""
+
+
+def check_same_matrix(matrix: Matrix, record: Mapping[str, Any]) -> None:
+    """Raise a `ValueError` unless this is the matrix that was factorized.
+
+    Files from before there were fingerprints have only the norm to compare.
+    """
+    if list(matrix.shape) != list(record["shape"]):
+        raise ValueError(
+            f"matrix must be the one that was factorized, of shape {tuple(record['shape'])}; got shape {matrix.shape}."
+        )
+    norm = float(record["norm"])
+    # An infinite norm, too large for a number, is compared by the fingerprint alone
+    if np.isfinite([matrix.norm, norm]).all() and not abs(matrix.norm - norm) <= _SAME_NORM * norm:
+        raise ValueError(
+            f"matrix must be the one that was factorized, with norm {norm:.6g}; got one with norm {matrix.norm:.6g}."
+        )
+    if "fingerprint" in record and not same_fingerprint(np.asarray(record["fingerprint"]), fingerprint(matrix)):
+        raise ValueError(
+            "matrix must be the one that was factorized; got one with other entries, or with its rows or columns in "
+            "another order."
+        )
+
+
+def check_record(record: Mapping[str, Any]) -> None:
+    """Raise unless the numbers of a record are what their names say."""
+    if np.isnan(float(record["norm"])) or float(record["norm"]) < 0:
+        raise ValueError(f"the norm must not be negative or NaN; got {record['norm']}")
+    check_numbers(record["shape"], "the shape", shape=(2,), nonnegative=True)
+    for name in ("relative_error", "optimality", "n_iterations"):
+        check_numbers(record[name], name, shape=(), nonnegative=True)
+    if not isinstance(record["converged"], bool) or not isinstance(record["method"], str):
+        raise ValueError("converged must be true or false, and the method a name")
+    if "fingerprint" in record:
+        check_numbers(record["fingerprint"], "the fingerprint")
+
+
+def checked_choice(
+    arrays: Mapping[str, Any], record: Mapping[str, Any], shape: tuple[int, int]
+) -> tuple[Indices, Indices, tuple[Axis, ...]]:
+    """Columns, rows and the order of choice in an archive, once indices and weights fit a matrix of this shape."""
+    m, n = shape
+    columns, rows = check_indices(arrays["columns"], n, "columns"), check_indices(arrays["rows"], m, "rows")
+    order: tuple[Axis, ...] = tuple(record["order"])
+    if sorted(order) != ["columns"] * columns.size + ["rows"] * rows.size:
+        raise ValueError("the order of choice does not fit the columns and rows")
+    check_numbers(arrays["column_weights"], "column_weights", shape=(columns.size, n), nonnegative=True)
+    if "row_weights" in arrays:
+        check_numbers(arrays["row_weights"], "row_weights", shape=(m, rows.size), nonnegative=True)
+    return columns, rows, order

@@ -1,0 +1,71 @@
+"""Defects that drawn inputs have found, each with the input that shows it."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+
+import gsnmf
+from gsnmf.factorization.registry import methods
+
+
+def _selections(matrix, ranks):
+    for method in methods():
+        for rank in ranks:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                try:
+                    yield method.name, rank, gsnmf.select(matrix, rank, method=method.name)
+                except (TypeError, ValueError):  # not a rank of this method, or no exact decomposition
+                    continue
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_zero_columns_and_rows_are_never_chosen(seed):
+    rng = np.random.default_rng(seed)
+    m, n = (int(length) for length in rng.integers(4, 9, 2))
+    M = rng.random((m, n))
+    M[:, rng.random(n) < 0.4] = 0.0
+    M[rng.random(m) < 0.4] = 0.0
+    for method, rank, chosen in _selections(M, (min(m, n), (2, 2), (n, 0), (0, m), (n, m))):
+        wanted = rank if isinstance(rank, int) else sum(rank)
+        assert M[:, chosen.columns].any(axis=0).all(), method
+        assert M[chosen.rows].any(axis=1).all(), method
+        assert np.unique(chosen.columns).size == chosen.columns.size, method
+        assert np.unique(chosen.rows).size == chosen.rows.size, method
+        assert (chosen.stop_reason == "rank reached") == (chosen.n_selected == wanted), (method, rank)
+
+
+def test_no_compiled_division_by_zero():
+    assert gsnmf.select(np.array([[1e-7, 1e-5], [1e10, 0]]), 2, method="snpa").n_selected == 2
+
+
+def test_absolute_error_of_huge_entries():
+    rng = np.random.default_rng(0)
+    exact = gsnmf.factorize(np.full((3, 4), 1.7e308), 1, method="gspa")
+    assert exact.absolute_error == 0.0 or exact.absolute_error < 1e-14 * 1.7e308
+    M = rng.random((5, 6))
+    result = gsnmf.factorize(M, 2, method="gspa")
+    assert result.absolute_error == pytest.approx(np.linalg.norm(M - result.reconstruct()))
+    scaled = gsnmf.factorize(np.ldexp(M, 900), 2, method="gspa")
+    assert scaled.absolute_error == np.ldexp(result.absolute_error, 900)
+
+
+@pytest.mark.parametrize("hold", [np.asarray, sp.csr_array, sp.csc_array])
+@pytest.mark.parametrize("seed", range(10))
+def test_error_of_single_precision_is_what_it_says(hold, seed):
+    rng = np.random.default_rng(seed)
+    m, n = rng.integers(2, 9, 2)
+    flat, low = np.full((m, n), rng.random()), rng.random((m, 2)) @ rng.random((2, n))
+    for M in (flat, low, rng.random((m, n)) * (rng.random((m, n)) < 0.6)):
+        single = M.astype(np.float32)
+        columns, rows = rng.permutation(n)[: rng.integers(1, 3)], rng.permutation(m)[: rng.integers(1, 3)]
+        weights = gsnmf.fit_weights(hold(single), columns, rows, tolerance=1e-3)
+        exact = single.astype(np.float64)
+        P1, P2 = weights.column_weights.astype(np.float64), weights.row_weights.astype(np.float64)
+        error = np.linalg.norm(exact - exact[:, columns] @ P1 - P2 @ exact[rows])
+        assert weights.relative_error == pytest.approx(error / (np.linalg.norm(exact) or 1.0), abs=1e-6)

@@ -1,0 +1,105 @@
+"""Files are whole or not there: threads, kills, full disks, and folders in the way."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gsnmf
+from gsnmf.support import whole_files as module
+from gsnmf.support.whole_files import whole_file, whole_files
+
+_WRITE_FOREVER = """
+import sys
+from gsnmf.support.whole_files import whole_file
+number = 0
+while True:
+    with whole_file(sys.argv[1]) as stream:
+        for _ in range(64):
+            stream.write(b"%08d" % number)
+    if number == 0:
+        print("begun", flush=True)
+    number += 1
+"""
+
+
+def test_many_threads_save_to_one_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # 80 of them take half a minute on a slow disk
+    M = np.random.default_rng(0).random((6, 5))
+    result = gsnmf.factorize(M, 2, method="gspa")
+    with ThreadPoolExecutor(16) as pool:
+        for done in [pool.submit(gsnmf.save, result, tmp_path / "r.npz") for _ in range(80)]:
+            done.result()
+    assert os.listdir(tmp_path) == ["r.npz"]
+    assert gsnmf.load(tmp_path / "r.npz", M).selection == result.selection
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs SIGKILL")
+def test_a_kill_at_any_moment_leaves_a_whole_file(tmp_path):
+    rng = np.random.default_rng(0)
+    path = tmp_path / "f"
+    for _ in range(5):
+        child = subprocess.Popen([sys.executable, "-c", _WRITE_FOREVER, str(path)], stdout=subprocess.PIPE)
+        with child:
+            assert child.stdout.readline() == b"begun\n"
+            time.sleep(rng.uniform(0.0, 0.05))
+            child.send_signal(signal.SIGKILL)
+        content = path.read_bytes()
+        assert content == content[:8] * 64
+
+
+def test_stale_drafts_are_removed_and_recent_ones_kept(tmp_path):
+    stale, recent = tmp_path / ".f.1-abc.draft", tmp_path / ".f.1-def.draft"
+    for draft in (stale, recent):
+        draft.write_bytes(b"half")
+    long_ago = time.time() - 2 * module._STALE_SECONDS
+    os.utime(stale, (long_ago, long_ago))
+    with whole_file(tmp_path / "f") as stream:
+        stream.write(b"x")
+    assert sorted(os.listdir(tmp_path)) == [recent.name, "f"]
+
+
+def test_a_folder_in_the_way_is_found_before_the_work(tmp_path):
+    (tmp_path / "b").mkdir()
+    (tmp_path / "a").write_text("old")
+    with pytest.raises(IsADirectoryError), whole_files([tmp_path / "a", tmp_path / "b"]):
+        pytest.fail("the work has begun")
+    assert (tmp_path / "a").read_text() == "old"
+    assert sorted(os.listdir(tmp_path)) == ["a", "b"]
+
+
+@pytest.mark.parametrize("fails_at", range(1, 6))
+def test_a_rename_that_fails_gives_back_what_was_there(tmp_path, monkeypatch, fails_at):
+    names = ("a", "b", "c")
+    for name in names:
+        (tmp_path / name).write_text("old")
+    calls = 0
+    replace = Path.replace
+
+    def failing(self, target):
+        nonlocal calls
+        calls += 1
+        if calls == fails_at:
+            raise OSError(28, "No space left on device")
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", failing)
+
+    def write():
+        with whole_files([tmp_path / name for name in names]) as streams:
+            for stream in streams:
+                stream.write(b"new")
+
+    with pytest.raises(OSError, match="No space left"):
+        write()
+    monkeypatch.undo()
+    assert sorted(os.listdir(tmp_path)) == list(names)
+    assert {(tmp_path / name).read_text() for name in names} == {"old"}
