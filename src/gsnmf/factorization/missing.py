@@ -128,10 +128,10 @@ def completed(observed: Observed, rank: int) -> InMemoryMatrix:
     empty_columns, empty_rows = observed.T.empty_rows.size, observed.empty_rows.size
     if empty_columns or empty_rows:
         warnings.warn(
-            f"{columns_and_rows(empty_columns, empty_rows)} of the matrix have no observed entry: they are not chosen, "
-            "and predicted as zero. Leave them out of the matrix if that is not wanted.",
+            f"No entry is observed in {columns_and_rows(empty_columns, empty_rows)} of the matrix. Such columns and "
+            "rows are not chosen, and predicted as zero; leave them out of the matrix if that is not wanted.",
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,  # the caller of the public function
         )
     return filled(observed, complete(observed, rank))
 

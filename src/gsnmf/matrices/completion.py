@@ -10,6 +10,10 @@ truncated singular value decompositions of the filled matrix reach, in far fewer
 every round the factors are turned to those of a singular value decomposition, so that the penalty is that of the sum of
 the singular values.
 
+How strong the penalty has to be depends on the noise and on how few entries a row or column has. So a tenth of the
+observed entries is set aside, and the penalty grows from next to nothing as long as that lowers the error on them.
+With this penalty the factors are then fitted to all observed entries.
+
 References
 ----------
 T. Hastie, R. Mazumder, J. Lee, R. Zadeh, Matrix completion and low-rank SVD via fast alternating least squares, J.
@@ -33,17 +37,24 @@ from gsnmf.matrices.low_rank_sum import filled_sum
 from gsnmf.matrices.observed import Observed
 from gsnmf.support.arrays import Doubles, Floats
 
-_RIDGE = 1e-3
-"""The penalty, as a part of the observed share of the largest singular value."""
+_PENALTIES = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1)
+"""The penalties that are tried, as parts of the observed share of the largest singular value."""
+
+_SET_ASIDE = 0.1
+"""Share of the observed entries on which a penalty is judged."""
 
 _GROWING_ROUNDS = 5
 """Rounds of alternating at each rank but the last."""
 
-_MAX_ROUNDS = 100
+_MAX_ROUNDS = 60
+"""Rounds of alternating at most at the last rank, for each penalty."""
+
 _SETTLED = 1e-4
-"""The last rank is done when a round lowers the error on observed entries by less than this part."""
+"""Factors are done when a round lowers the error on observed entries by less than this part."""
 
 _POWER_STEPS = 8
+
+_Factors = tuple[Doubles, Doubles]
 
 
 @dataclass(frozen=True)
@@ -56,15 +67,18 @@ class Completion:
         L = U S^1/2 and R = V S^1/2 of a singular value decomposition U S V'.
     relative_error : float
         Weighted error on the observed entries, relative to their weighted norm.
+    penalty : float
+        The penalty that was chosen, as a part of the observed share of the largest singular value.
     n_rounds : int
-        Rounds of alternating at all ranks together.
+        Rounds of alternating in all.
     converged : bool
-        Whether the last rank settled before the limit on rounds.
+        Whether the last fit settled before the limit on rounds.
     """
 
     left: Doubles
     right: Doubles
     relative_error: float
+    penalty: float
     n_rounds: int
     converged: bool
 
@@ -85,38 +99,36 @@ def complete(observed: Observed, rank: int) -> Completion:
 
     Notes
     -----
-    A round costs O(e r^2) operations for e observed entries. The result does not depend on random numbers.
+    A round costs O(e r^2) operations for e observed entries. The entries that are set aside are chosen by a fixed seed,
+    so that the result is the same every time.
 
     Examples
     --------
     >>> import numpy as np
     >>> from gsnmf.matrices.observed import observe
-    >>> M = np.outer([1.0, 2.0, 3.0], [1.0, 1.0, 2.0, 4.0])
+    >>> M = np.outer(np.arange(1.0, 9.0), np.arange(2.0, 7.0))
     >>> M[0, 3] = np.nan
     >>> fitted = complete(observe(M, missing_values=np.nan), 1)
     >>> round(float(fitted.left[0] @ fitted.right[3]), 1)
-    4.0
+    5.0
     """
-    m, n = observed.shape
-    left, right = np.zeros((m, 0)), np.zeros((n, 0))
-    wanted, n_rounds, settled = min(rank, m, n), 0, True
-    error = math.sqrt(observed.squared_norm)
-    for k in range(1, wanted + 1):
-        grown = _grown(observed, left, right)
-        if grown is None:  # nothing is left to be fitted
+    aside = np.random.default_rng(0).random(observed.values.nnz) < _SET_ASIDE
+    training, judge = observed.part(~aside), observed.part(aside)
+    left, right, n_rounds = _grown_to(training, min(rank, *observed.shape))
+    best: tuple[float, float, _Factors] = (math.inf, _PENALTIES[0], (left, right))
+    for penalty in _PENALTIES if left.shape[1] else ():
+        left, right, _, spent = _settled(training, left, right, penalty)
+        n_rounds += spent
+        error = judge.weighted_squares(residuals(judge.entries, left, right))
+        if error >= best[0]:
             break
-        left, right = grown
-        most = _MAX_ROUNDS if k == wanted else _GROWING_ROUNDS
-        settled = False
-        for _ in range(most):
-            left, right, reached = _round(observed, left, right)
-            n_rounds += 1
-            settled = reached >= (1.0 - _SETTLED) * error
-            error = reached
-            if settled:
-                break
+        best = error, penalty, (left, right)
+    _, penalty, (left, right) = best
+    left, right, error, spent = _settled(observed, left, right, penalty)
+    left[observed.empty_rows] = 0.0  # turning the factors has left rounding there
+    right[observed.T.empty_rows] = 0.0
     norm = math.sqrt(observed.squared_norm)
-    return Completion(left, right, error / norm if norm > 0 else 0.0, n_rounds, settled)
+    return Completion(left, right, error / norm if norm > 0 else 0.0, penalty, n_rounds + spent, spent < _MAX_ROUNDS)
 
 
 def filled(observed: Observed, completion: Completion) -> InMemoryMatrix:
@@ -137,9 +149,39 @@ def filled(observed: Observed, completion: Completion) -> InMemoryMatrix:
     return hold(dense.astype(observed.dtype, copy=False))
 
 
-def _round(observed: Observed, left: Doubles, right: Doubles) -> tuple[Doubles, Doubles, float]:
+def _grown_to(observed: Observed, rank: int) -> tuple[Doubles, Doubles, int]:
+    """Factors of rank ``rank``, or less if nothing is left to be fitted, grown one by one; and the rounds spent."""
+    left, right = (np.zeros((length, 0)) for length in observed.shape)
+    n_rounds = 0
+    for _ in range(rank):
+        grown = _with_leading_pair(observed, left, right)
+        if grown is None:
+            break
+        left, right, _, spent = _settled(observed, *grown, _PENALTIES[0], _GROWING_ROUNDS)
+        n_rounds += spent
+    return left, right, n_rounds
+
+
+def _settled(
+    observed: Observed, left: Doubles, right: Doubles, penalty: float, max_rounds: int = _MAX_ROUNDS
+) -> tuple[Doubles, Doubles, float, int]:
+    """Factors after alternating until the error on observed entries falls no more, this error, and the rounds."""
+    error, n_rounds = math.sqrt(observed.weighted_squares(residuals(observed.entries, left, right))), 0
+    if left.shape[1] == 0:
+        return left, right, error, 0
+    while n_rounds < max_rounds:
+        left, right, reached = _round(observed, left, right, penalty)
+        n_rounds += 1
+        done = abs(error - reached) <= _SETTLED * error
+        error = reached
+        if done:
+            break
+    return left, right, error, n_rounds
+
+
+def _round(observed: Observed, left: Doubles, right: Doubles, penalty: float) -> tuple[Doubles, Doubles, float]:
     """L for given R, R for the new L, both balanced, and the error on the observed entries."""
-    ridge = _RIDGE * observed.share * float(np.square(right).sum(axis=0).max()) * _mean_weight(observed)
+    ridge = penalty * observed.share * float(np.square(right).sum(axis=0).max()) * _mean_weight(observed)
     left = ridge_rows(observed.entries, right, ridge)
     right = ridge_rows(observed.T.entries, left, ridge)
     left, right = _balanced(left, right)
@@ -159,7 +201,7 @@ def _balanced(left: Doubles, right: Doubles) -> tuple[Doubles, Doubles]:
         return np.ascontiguousarray(Q1 @ (U * scale)), np.ascontiguousarray(Q2 @ (Vt.T * scale))
 
 
-def _grown(observed: Observed, left: Doubles, right: Doubles) -> tuple[Doubles, Doubles] | None:
+def _with_leading_pair(observed: Observed, left: Doubles, right: Doubles) -> _Factors | None:
     """The factors with one more column each: the leading singular pair of what they leave at observed entries."""
     rest = observed.relative_weights * residuals(observed.entries, left, right)
     by_rows = sp.csr_array((rest, observed.values.indices, observed.values.indptr), shape=observed.shape)

@@ -112,7 +112,7 @@ class LowRankSum(InMemoryMatrix):
     @cached_property
     def column_sums(self) -> Doubles:
         """Sums of the columns, not below zero."""
-        return np.maximum(self._sparse.column_sums + self.right @ self.left.sum(axis=0), 0.0)
+        return np.asarray(np.maximum(self._sparse.column_sums + self.right @ self.left.sum(axis=0), 0.0))
 
 
 def filled_sum(values: sp.csr_array, corrections: Doubles, left: Doubles, right: Doubles) -> LowRankSum:

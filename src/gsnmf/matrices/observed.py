@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from gsnmf.kernels.observed_entries import Entries
 from gsnmf.matrices.checks import check_matrix, check_with_largest
 from gsnmf.matrices.protocol import safe_exponent
-from gsnmf.support.arrays import Doubles, Flags, Floats, Indices
+from gsnmf.support.arrays import Doubles, Flags, Floats, Indices, RawMatrix
 
 MissingValues = float | Literal["unstored"] | None
 """What ``missing_values=`` takes: NaN, "unstored", or None if nothing is missing."""
@@ -95,6 +95,13 @@ class Observed:
         doubles = numbers.astype(np.float64, copy=False)
         weighted = doubles if self.weights is None else doubles * self.weights
         return float(np.vdot(doubles, weighted))
+
+    def part(self, keep: Flags) -> Observed:
+        """The stored entries that ``keep`` has a True for, in the order in which they are stored."""
+        counts = np.concatenate([[0], np.cumsum(keep)])[self.values.indptr]
+        values = sp.csr_array((self.values.data[keep], self.values.indices[keep], counts), shape=self.shape)
+        weights = None if self.weights is None else self.weights[keep]
+        return Observed(values, weights, from_dense=self.from_dense)
 
     @property
     def empty_rows(self) -> Indices:
@@ -231,7 +238,7 @@ def _sparse_values(matrix: Any) -> sp.csr_array:
 _WITH_DATA = ("csr", "csc", "coo", "bsr", "dia")
 
 
-def _checked_weights(entry_weights: Any, shape: tuple[int, int]) -> Any:
+def _checked_weights(entry_weights: Any, shape: tuple[int, ...]) -> RawMatrix:
     """Nonnegative and finite weights of the right shape, of which one is positive."""
     checked = check_matrix(entry_weights, name="entry_weights")
     if tuple(checked.shape) != tuple(shape):
@@ -241,12 +248,14 @@ def _checked_weights(entry_weights: Any, shape: tuple[int, int]) -> Any:
     return checked
 
 
-def _weighted(values: Any, weights: Any, *, only_stored: bool) -> tuple[sp.csr_array, Floats | None]:
+def _weighted(
+    values: sp.csr_array | _Dense, weights: RawMatrix, *, only_stored: bool
+) -> tuple[sp.csr_array, Floats | None]:
     """The entries that are observed and have a positive weight, and these weights unless all are equal.
 
     What a sparse array does not store is zero, or missing if ``only_stored``.
     """
-    pattern = sp.csr_array(weights) if sp.issparse(weights) else _picked(weights > 0, weights)
+    pattern = _picked(weights > 0, weights) if isinstance(weights, np.ndarray) else sp.csr_array(weights)
     rows = np.repeat(np.arange(pattern.shape[0]), np.diff(pattern.indptr))
     if isinstance(values, _Dense):
         seen = values.filled[rows, pattern.indices]

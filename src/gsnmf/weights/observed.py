@@ -62,18 +62,19 @@ def solve_observed_weights(
     >>> import numpy as np
     >>> from gsnmf.matrices.observed import observe
     >>> M = np.array([[1.0, 2.0, np.nan], [2.0, np.nan, 6.0], [1.0, 2.0, 3.0]])
-    >>> weights = solve_observed_weights(observe(M, missing_values=np.nan), np.array([[1.0], [2], [1]]), np.empty((0, 3)))
+    >>> column, no_rows = np.array([[1.0], [2.0], [1.0]]), np.empty((0, 3))
+    >>> weights = solve_observed_weights(observe(M, missing_values=np.nan), column, no_rows)
     >>> weights.column_weights.round(6)
     array([[1., 2., 3.]])
     """
-    C = np.ascontiguousarray(C, dtype=np.float64)
+    columns = np.ascontiguousarray(C, dtype=np.float64)
     basis = np.ascontiguousarray(R.T, dtype=np.float64)
-    if C.shape[1] and basis.shape[1]:
-        P, Q, optimality, n_iterations = _both(observed, C, basis, tolerance, max_iterations, start)
+    if columns.shape[1] and basis.shape[1]:
+        P, Q, optimality, n_iterations = _both(observed, columns, basis, tolerance, max_iterations, start)
     else:
-        P, Q, optimality = _one_side(observed, C, basis)
+        P, Q, optimality = _one_side(observed, columns, basis)
         n_iterations = 1
-    squared_error = _squared_error(observed, C, basis, P, Q)
+    squared_error = _squared_error(observed, columns, basis, P, Q)
     relative_error = ratio(math.sqrt(squared_error), math.sqrt(observed.squared_norm))
     column_weights = np.ascontiguousarray(P.T, dtype=observed.dtype)
     row_weights = Q.astype(observed.dtype, copy=False)
