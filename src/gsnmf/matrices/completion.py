@@ -35,7 +35,7 @@ from gsnmf.matrices.holding import hold
 from gsnmf.matrices.in_memory import InMemoryMatrix
 from gsnmf.matrices.low_rank_sum import filled_sum
 from gsnmf.matrices.observed import Observed
-from gsnmf.support.arrays import Doubles, Floats
+from gsnmf.support.arrays import Doubles, Flags, Floats
 
 _PENALTIES = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1)
 """The penalties that are tried, as parts of the observed share of the largest singular value."""
@@ -50,7 +50,9 @@ _MAX_ROUNDS = 60
 """Rounds of alternating at most at the last rank, for each penalty."""
 
 _SETTLED = 1e-4
-"""Factors are done when a round lowers the error on observed entries by less than this part."""
+_FINALLY_SETTLED = 1e-5
+"""Factors are done when a round changes the error on observed entries by less than this part, for the last fit the
+second. Holes that few entries determine settle later than the error does."""
 
 _POWER_STEPS = 8
 
@@ -112,7 +114,7 @@ def complete(observed: Observed, rank: int) -> Completion:
     >>> round(float(fitted.left[0] @ fitted.right[3]), 1)
     5.0
     """
-    aside = np.random.default_rng(0).random(observed.values.nnz) < _SET_ASIDE
+    aside = _set_aside(observed)
     training, judge = observed.part(~aside), observed.part(aside)
     left, right, n_rounds = _grown_to(training, min(rank, *observed.shape))
     best: tuple[float, float, _Factors] = (math.inf, _PENALTIES[0], (left, right))
@@ -124,7 +126,7 @@ def complete(observed: Observed, rank: int) -> Completion:
             break
         best = error, penalty, (left, right)
     _, penalty, (left, right) = best
-    left, right, error, spent = _settled(observed, left, right, penalty)
+    left, right, error, spent = _settled(observed, left, right, penalty, tolerance=_FINALLY_SETTLED)
     left[observed.empty_rows] = 0.0  # turning the factors has left rounding there
     right[observed.T.empty_rows] = 0.0
     norm = math.sqrt(observed.squared_norm)
@@ -138,15 +140,26 @@ def filled(observed: Observed, completion: Completion) -> InMemoryMatrix:
     of a matrix with holes is itself, and that of a hole is the completion, which a dense matrix cuts off at zero.
     """
     left, right = completion.left, completion.right
-    corrections = observed.relative_weights * residuals(observed.entries, left, right)
+    weights = observed.relative_weights
     if not observed.from_dense:
+        corrections = weights * residuals(observed.entries, left, right)
         return filled_sum(observed.values, corrections, left, right)
     dense = np.maximum(left @ right.T, 0.0)
     rows = np.repeat(np.arange(observed.shape[0]), np.diff(observed.values.indptr))
     places = rows, observed.values.indices
-    weights = observed.relative_weights
     dense[places] = weights * observed.values.data + (1.0 - weights) * dense[places]
     return hold(dense.astype(observed.dtype, copy=False))
+
+
+def _set_aside(observed: Observed) -> Flags:
+    """Which stored entries a penalty is judged on: the same ones for the transpose, and about as many in each row.
+
+    With a random number in [0, 1) for each row and each column, these are the entries whose two numbers have a sum with
+    a small fractional part.
+    """
+    of_rows, of_columns = (np.random.default_rng(0).random(length) for length in observed.shape)
+    sums = np.repeat(of_rows, np.diff(observed.values.indptr)) + of_columns[observed.values.indices]
+    return np.asarray(sums % 1.0 < _SET_ASIDE)
 
 
 def _grown_to(observed: Observed, rank: int) -> tuple[Doubles, Doubles, int]:
@@ -163,7 +176,12 @@ def _grown_to(observed: Observed, rank: int) -> tuple[Doubles, Doubles, int]:
 
 
 def _settled(
-    observed: Observed, left: Doubles, right: Doubles, penalty: float, max_rounds: int = _MAX_ROUNDS
+    observed: Observed,
+    left: Doubles,
+    right: Doubles,
+    penalty: float,
+    max_rounds: int = _MAX_ROUNDS,
+    tolerance: float = _SETTLED,
 ) -> tuple[Doubles, Doubles, float, int]:
     """Factors after alternating until the error on observed entries falls no more, this error, and the rounds."""
     error, n_rounds = math.sqrt(observed.weighted_squares(residuals(observed.entries, left, right))), 0
@@ -172,7 +190,7 @@ def _settled(
     while n_rounds < max_rounds:
         left, right, reached = _round(observed, left, right, penalty)
         n_rounds += 1
-        done = abs(error - reached) <= _SETTLED * error
+        done = abs(error - reached) <= tolerance * error
         error = reached
         if done:
             break
