@@ -1,0 +1,313 @@
+r"""Compiled loops over the observed entries of a matrix: sums, small problems, and residuals.
+
+The entries are given by rows, as `Entries`. Each row i of the matrix is a least-squares problem of its own,
+
+.. math:: \min_x \; \tfrac12 \sum_{j \text{ observed}} w_{ij} (m_{ij} - x^T f_j)^2 ,
+
+in which f_j is row j of a factor F. Which j take part differs from row to row, so every row has its own Gram matrix.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from gsnmf.kernels.active_set import N_BUFFERS, active_set, slope_threshold
+from gsnmf.kernels.compilation import compiled
+from gsnmf.kernels.least_squares import _principal_pivoting
+from gsnmf.kernels.threads import N_CHUNKS, loop
+from gsnmf.support.arrays import Doubles, Floats
+
+
+class Entries(NamedTuple):
+    """Observed entries by rows, as in a CSR array, of which stored zeros are entries like others."""
+
+    indptr: NDArray[np.integer[Any]]
+    indices: NDArray[np.integer[Any]]
+    values: Floats
+    weights: Floats
+    """One positive weight per entry; empty if all of them are one."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return int(self.indptr.size) - 1
+
+
+def ridge_rows(entries: Entries, F: Doubles, ridge: float) -> Doubles:
+    """The minimiser x of each row's problem with ``ridge`` / 2 |x|^2 added to it, one per row.
+
+    Examples
+    --------
+    >>> entries = Entries(np.array([0, 2]), np.array([0, 2]), np.array([2.0, 4.0]), np.empty(0))
+    >>> ridge_rows(entries, np.array([[1.0], [9.0], [2.0]]), 1e-12).round(6)
+    array([[2.]])
+    """
+    X = np.zeros((entries.n_rows, F.shape[1]))
+    _ridge_rows(*entries, F, ridge, X, work=entries.values.size * F.shape[1] ** 2)
+    return X
+
+
+def nonnegative_rows(entries: Entries, F: Doubles) -> tuple[Doubles, Doubles]:
+    """The minimiser x >= 0 of each row's problem, and the squared violation of its optimality conditions.
+
+    Each unknown is measured in the unit in which its own second derivative is one. An unknown without a second
+    derivative, because F is zero at all observed entries of the row, is zero.
+
+    Notes
+    -----
+    Block principal pivoting on the Gram matrix of the row; where it meets dependent columns, the active-set method of
+    Lawson and Hanson on its Cholesky factor. The memory does not grow with the number of rows.
+
+    Examples
+    --------
+    >>> entries = Entries(np.array([0, 2]), np.array([0, 1]), np.array([3.0, 1.0]), np.empty(0))
+    >>> nonnegative_rows(entries, np.array([[1.0, -1.0], [0.0, 1.0], [5.0, 5.0]]))[0]
+    array([[4., 1.]])
+    """
+    X, violations = np.zeros((entries.n_rows, F.shape[1])), np.zeros(entries.n_rows)
+    _nonnegative_rows(*entries, F, X, violations, work=entries.values.size * F.shape[1] ** 2)
+    return X, violations
+
+
+def row_grams(entries: Entries, F: Doubles) -> tuple[Doubles, Doubles]:
+    """The Gram matrix of each row's problem with a unit diagonal, and the square roots of the diagonals before.
+
+    Where a diagonal entry is zero, so are its row and column.
+    """
+    r = F.shape[1]
+    grams, lengths = np.zeros((entries.n_rows, r, r)), np.zeros((entries.n_rows, r))
+    _row_grams(*entries, F, grams, lengths, work=entries.values.size * r**2)
+    return grams, lengths
+
+
+def sweep_rows(X: Doubles, slopes: Doubles, grams: Doubles) -> None:
+    """One sweep of coordinate descent over x >= 0 for each row of X, in place; ``slopes`` are the gradients at X."""
+    _sweep_rows(X, slopes, grams, work=grams.size)
+
+
+def residuals(entries: Entries, A: Doubles, B: Doubles) -> Doubles:
+    """m_ij - a_i . b_j at every observed entry, for factors with one row per row and per column of the matrix.
+
+    Examples
+    --------
+    >>> entries = Entries(np.array([0, 1]), np.array([1]), np.array([7.0]), np.empty(0))
+    >>> residuals(entries, np.array([[2.0]]), np.array([[5.0], [3.0]]))
+    array([1.])
+    """
+    left = np.empty(entries.values.size)
+    _residuals(entries.indptr, entries.indices, entries.values, A, B, left, work=2 * left.size * A.shape[1])
+    return left
+
+
+def row_slopes(entries: Entries, A: Doubles, B: Doubles, F: Doubles, *, with_values: bool) -> Doubles:
+    """Sum over the observed entries of each row of w_ij (a_i . b_j - m_ij) f_j; without m_ij unless ``with_values``."""
+    slopes = np.zeros((entries.n_rows, F.shape[1]))
+    work = 2 * entries.values.size * (A.shape[1] + F.shape[1])
+    _row_slopes(*entries, A, B, F, with_values, slopes, work=work)
+    return slopes
+
+
+@compiled(inner=True, reordered=True)
+def _accumulate(
+    start: int, end: int, indices: Any, values: Any, weights: Any, F: Doubles, gram: Doubles, linear: Doubles
+) -> None:
+    """Gram matrix, its lower triangle, and linear term of one row."""
+    r = F.shape[1]
+    for k in range(r):
+        linear[k] = 0.0
+        for l in range(k + 1):  # noqa: E741
+            gram[k, l] = 0.0
+    for q in range(start, end):
+        f = F[np.uint64(indices[q])]
+        weight = np.float64(weights[q]) if weights.size else 1.0
+        value = weight * np.float64(values[q])
+        for k in range(r):
+            linear[k] += value * f[k]
+            factor = weight * f[k]
+            for l in range(k + 1):  # noqa: E741
+                gram[k, l] += factor * f[l]
+
+
+@compiled(inner=True, reordered=True)
+def _unit_diagonal(gram: Doubles, lengths: Doubles) -> None:
+    """Scale to a unit diagonal, and fill the upper triangle; ``lengths`` are the square roots of the diagonal."""
+    r = lengths.size
+    for k in range(r):
+        lengths[k] = math.sqrt(gram[k, k])
+    for k in range(r):
+        for l in range(k + 1):  # noqa: E741
+            scale = lengths[k] * lengths[l]
+            gram[k, l] = gram[k, l] / scale if scale > 0.0 else 0.0
+            gram[l, k] = gram[k, l]
+        if lengths[k] > 0.0:
+            gram[k, k] = 1.0
+
+
+@compiled(inner=True, reordered=True)
+def _factorize(gram: Doubles) -> None:
+    """Cholesky factor in the lower triangle, in place; a pivot that rounding has made of nothing becomes zero."""
+    r = gram.shape[0]
+    for k in range(r):
+        diagonal = gram[k, k]
+        for l in range(k + 1):  # noqa: E741
+            entry = gram[k, l]
+            for p in range(l):
+                entry -= gram[k, p] * gram[l, p]
+            if l == k:
+                gram[k, k] = math.sqrt(entry) if entry > 1e-14 * diagonal else 0.0
+            else:
+                gram[k, l] = entry / gram[l, l] if gram[l, l] > 0.0 else 0.0
+
+
+@compiled(inner=True, reordered=True)
+def _forward(lower: Doubles, x: Doubles) -> None:
+    """Solve L z = x in place."""
+    for k in range(x.size):
+        value = x[k]
+        for p in range(k):
+            value -= lower[k, p] * x[p]
+        x[k] = value / lower[k, k] if lower[k, k] > 0.0 else 0.0
+
+
+@compiled(inner=True, reordered=True)
+def _backward(lower: Doubles, x: Doubles) -> None:
+    """Solve L' z = x in place."""
+    for k in range(x.size - 1, -1, -1):
+        value = x[k]
+        for p in range(k + 1, x.size):
+            value -= lower[p, k] * x[p]
+        x[k] = value / lower[k, k] if lower[k, k] > 0.0 else 0.0
+
+
+@loop(reordered=True)
+def _ridge_rows(indptr: Any, indices: Any, values: Any, weights: Any, F: Doubles, ridge: float, X: Doubles) -> None:
+    for chunk in numba.prange(min(X.shape[0], N_CHUNKS)):
+        _ridge_chunk(indptr, indices, values, weights, F, ridge, X, chunk)
+
+
+@compiled(inner=True, reordered=True)
+def _ridge_chunk(
+    indptr: Any, indices: Any, values: Any, weights: Any, F: Doubles, ridge: float, X: Doubles, chunk: int
+) -> None:
+    r = X.shape[1]
+    gram = np.empty((r, r))
+    for i in range(chunk, X.shape[0], N_CHUNKS):
+        if indptr[i] == indptr[i + 1]:
+            continue
+        _accumulate(indptr[i], indptr[i + 1], indices, values, weights, F, gram, X[i])
+        for k in range(r):
+            gram[k, k] += ridge
+        _factorize(gram)
+        _forward(gram, X[i])
+        _backward(gram, X[i])
+
+
+@loop(reordered=True)
+def _nonnegative_rows(
+    indptr: Any, indices: Any, values: Any, weights: Any, F: Doubles, X: Doubles, violations: Doubles
+) -> None:
+    for chunk in numba.prange(min(X.shape[0], N_CHUNKS)):
+        _nonnegative_chunk(indptr, indices, values, weights, F, X, violations, chunk)
+
+
+@compiled(inner=True, reordered=True)
+def _nonnegative_chunk(
+    indptr: Any, indices: Any, values: Any, weights: Any, F: Doubles, X: Doubles, violations: Doubles, chunk: int
+) -> None:
+    r = X.shape[1]
+    gram, lower, columns = np.empty((r, r)), np.empty((r, r)), np.empty((r, r))
+    buffers, lengths, linear, target = np.empty((N_BUFFERS, r)), np.empty(r), np.empty(r), np.empty(r)
+    positions, passive = np.empty(r, dtype=np.int64), np.empty(r, dtype=np.uint8)
+    for i in range(chunk, X.shape[0], N_CHUNKS):
+        x = X[i]
+        _accumulate(indptr[i], indptr[i + 1], indices, values, weights, F, gram, linear)
+        _unit_diagonal(gram, lengths)
+        for k in range(r):
+            linear[k] = linear[k] / lengths[k] if lengths[k] > 0.0 else 0.0
+            x[k] = max(0.0, linear[k])
+        if not _principal_pivoting(x, columns, gram, linear, True, False, lower, buffers, positions, passive):
+            for k in range(r):
+                x[k], target[k] = 0.0, linear[k]
+                for l in range(r):  # noqa: E741
+                    columns[k, l] = gram[k, l]
+            _factorize(columns)
+            _forward(columns, target)
+            size = int(np.int64(0))
+            active_set(x, columns, gram, target, slope_threshold(target), False, lower, buffers, positions, size)
+        for k in range(r):
+            slope = -linear[k]
+            for l in range(r):  # noqa: E741
+                slope += gram[k, l] * x[l]
+            violations[i] += min(x[k], slope) ** 2
+        for k in range(r):
+            x[k] = x[k] / lengths[k] if lengths[k] > 0.0 else 0.0
+
+
+@loop(reordered=True)
+def _row_grams(
+    indptr: Any, indices: Any, values: Any, weights: Any, F: Doubles, grams: Doubles, lengths: Doubles
+) -> None:
+    for chunk in numba.prange(min(lengths.shape[0], N_CHUNKS)):
+        _gram_chunk(indptr, indices, values, weights, F, grams, lengths, chunk)
+
+
+@compiled(inner=True, reordered=True)
+def _gram_chunk(
+    indptr: Any, indices: Any, values: Any, weights: Any, F: Doubles, grams: Doubles, lengths: Doubles, chunk: int
+) -> None:
+    linear = np.empty(F.shape[1])
+    for i in range(chunk, lengths.shape[0], N_CHUNKS):
+        _accumulate(indptr[i], indptr[i + 1], indices, values, weights, F, grams[i], linear)
+        _unit_diagonal(grams[i], lengths[i])
+
+
+@loop(reordered=True)
+def _sweep_rows(X: Doubles, slopes: Doubles, grams: Doubles) -> None:
+    for i in numba.prange(X.shape[0]):
+        for k in range(X.shape[1]):
+            if grams[i, k, k] > 0.0:
+                step = max(-slopes[i, k], -X[i, k])
+                if step != 0.0:
+                    X[i, k] += step
+                    for l in range(X.shape[1]):  # noqa: E741
+                        slopes[i, l] += step * grams[i, k, l]
+
+
+@loop(reordered=True)
+def _residuals(indptr: Any, indices: Any, values: Any, A: Doubles, B: Doubles, left: Doubles) -> None:
+    for i in numba.prange(indptr.size - 1):
+        for q in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+            j = np.uint64(indices[q])
+            fitted = 0.0
+            for k in range(A.shape[1]):
+                fitted += A[i, k] * B[j, k]
+            left[q] = np.float64(values[q]) - fitted
+
+
+@loop(reordered=True)
+def _row_slopes(
+    indptr: Any,
+    indices: Any,
+    values: Any,
+    weights: Any,
+    A: Doubles,
+    B: Doubles,
+    F: Doubles,
+    with_values: bool,
+    slopes: Doubles,
+) -> None:
+    for i in numba.prange(slopes.shape[0]):
+        for q in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+            j = np.uint64(indices[q])
+            fitted = -np.float64(values[q]) if with_values else 0.0
+            for k in range(A.shape[1]):
+                fitted += A[i, k] * B[j, k]
+            if weights.size:
+                fitted *= np.float64(weights[q])
+            for k in range(F.shape[1]):
+                slopes[i, k] += fitted * F[j, k]

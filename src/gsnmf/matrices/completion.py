@@ -1,0 +1,238 @@
+r"""Fill the holes of a matrix by one of low rank, whose rank grows step by step.
+
+.. math:: \min_{L, R} \; \tfrac12 \sum_{(i,j) \text{ observed}} w_{ij} (m_{ij} - l_i^T r_j)^2
+    + \tfrac{\lambda}{2} (\|L\|_F^2 + \|R\|_F^2)
+
+A low-rank fit from scratch ends in one of many poor local minima. Growing helps: the best fit of rank k plus the
+leading singular pair of what it leaves is a good start for rank k + 1. At each rank, L and R are solved for in turn,
+each exactly, one small least-squares problem per row and per column. For a matrix with equal weights that reaches what
+truncated singular value decompositions of the filled matrix reach, in far fewer steps where much is missing. After
+every round the factors are turned to those of a singular value decomposition, so that the penalty is that of the sum of
+the singular values.
+
+How strong the penalty has to be depends on the noise and on how few entries a row or column has. So a tenth of the
+observed entries is set aside, and the penalty grows from next to nothing as long as that lowers the error on them.
+With this penalty the factors are then fitted to all observed entries.
+
+References
+----------
+T. Hastie, R. Mazumder, J. Lee, R. Zadeh, Matrix completion and low-rank SVD via fast alternating least squares, J.
+Mach. Learn. Res. 16 (2015), https://jmlr.org/papers/v16/hastie15a.html.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from gsnmf.kernels.observed_entries import residuals, ridge_rows
+from gsnmf.kernels.sparse_products import sparse_dot
+from gsnmf.kernels.threads import single_threaded_blas
+from gsnmf.matrices.holding import hold
+from gsnmf.matrices.in_memory import InMemoryMatrix
+from gsnmf.matrices.low_rank_sum import filled_sum
+from gsnmf.matrices.observed import Observed
+from gsnmf.support.arrays import Doubles, Flags, Floats
+
+_PENALTIES = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1)
+"""The penalties that are tried, as parts of the observed share of the largest singular value."""
+
+_SET_ASIDE = 0.1
+"""Share of the observed entries on which a penalty is judged."""
+
+_GROWING_ROUNDS = 5
+"""Rounds of alternating at each rank but the last."""
+
+_MAX_ROUNDS = 60
+"""Rounds of alternating at most at the last rank, for each penalty."""
+
+_SETTLED = 1e-4
+_FINALLY_SETTLED = 1e-5
+"""Factors are done when a round changes the error on observed entries by less than this part, for the last fit the
+second. Holes that few entries determine settle later than the error does."""
+
+_POWER_STEPS = 8
+
+_Factors = tuple[Doubles, Doubles]
+
+
+@dataclass(frozen=True)
+class Completion:
+    """A low-rank matrix L R' fitted to the observed entries of another.
+
+    Attributes
+    ----------
+    left, right : arrays, shape (m, k) and (n, k)
+        L = U S^1/2 and R = V S^1/2 of a singular value decomposition U S V'.
+    relative_error : float
+        Weighted error on the observed entries, relative to their weighted norm.
+    penalty : float
+        The penalty that was chosen, as a part of the observed share of the largest singular value.
+    n_rounds : int
+        Rounds of alternating in all.
+    converged : bool
+        Whether the last fit settled before the limit on rounds.
+    """
+
+    left: Doubles
+    right: Doubles
+    relative_error: float
+    penalty: float
+    n_rounds: int
+    converged: bool
+
+
+def complete(observed: Observed, rank: int) -> Completion:
+    """Fit a matrix of low rank to observed entries, the rank growing from one to ``rank``.
+
+    Parameters
+    ----------
+    observed : Observed
+    rank : int
+        Ranks above the smaller dimension of the matrix are that dimension.
+
+    Returns
+    -------
+    Completion
+        Rows and columns without an observed entry are zero.
+
+    Notes
+    -----
+    A round costs O(e r^2) operations for e observed entries. The entries that are set aside are chosen by a fixed seed,
+    so that the result is the same every time.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gsnmf.matrices.observed import observe
+    >>> M = np.outer(np.arange(1.0, 9.0), np.arange(2.0, 7.0))
+    >>> M[0, 3] = np.nan
+    >>> fitted = complete(observe(M, missing_values=np.nan), 1)
+    >>> round(float(fitted.left[0] @ fitted.right[3]), 1)
+    5.0
+    """
+    aside = _set_aside(observed)
+    training, judge = observed.part(~aside), observed.part(aside)
+    left, right, n_rounds = _grown_to(training, min(rank, *observed.shape))
+    best: tuple[float, float, _Factors] = (math.inf, _PENALTIES[0], (left, right))
+    for penalty in _PENALTIES if left.shape[1] else ():
+        left, right, _, spent = _settled(training, left, right, penalty)
+        n_rounds += spent
+        error = judge.weighted_squares(residuals(judge.entries, left, right))
+        if error >= best[0]:
+            break
+        best = error, penalty, (left, right)
+    _, penalty, (left, right) = best
+    left, right, error, spent = _settled(observed, left, right, penalty, tolerance=_FINALLY_SETTLED)
+    left[observed.empty_rows] = 0.0  # turning the factors has left rounding there
+    right[observed.T.empty_rows] = 0.0
+    norm = math.sqrt(observed.squared_norm)
+    return Completion(left, right, error / norm if norm > 0 else 0.0, penalty, n_rounds + spent, spent < _MAX_ROUNDS)
+
+
+def filled(observed: Observed, completion: Completion) -> InMemoryMatrix:
+    """The observed matrix with its holes filled, dense or as a `LowRankSum`, as the data was dense or sparse.
+
+    An entry with weight w is w times itself plus (1 - w) times its completion, where the largest weight is one: that
+    of a matrix with holes is itself, and that of a hole is the completion, which a dense matrix cuts off at zero.
+    """
+    left, right = completion.left, completion.right
+    weights = observed.relative_weights
+    if not observed.from_dense:
+        corrections = weights * residuals(observed.entries, left, right)
+        return filled_sum(observed.values, corrections, left, right)
+    dense = np.maximum(left @ right.T, 0.0)
+    rows = np.repeat(np.arange(observed.shape[0]), np.diff(observed.values.indptr))
+    places = rows, observed.values.indices
+    dense[places] = weights * observed.values.data + (1.0 - weights) * dense[places]
+    return hold(dense.astype(observed.dtype, copy=False))
+
+
+def _set_aside(observed: Observed) -> Flags:
+    """Which stored entries a penalty is judged on: the same ones for the transpose, and about as many in each row.
+
+    With a random number in [0, 1) for each row and each column, these are the entries whose two numbers have a sum with
+    a small fractional part.
+    """
+    of_rows, of_columns = (np.random.default_rng(0).random(length) for length in observed.shape)
+    sums = np.repeat(of_rows, np.diff(observed.values.indptr)) + of_columns[observed.values.indices]
+    return np.asarray(sums % 1.0 < _SET_ASIDE)
+
+
+def _grown_to(observed: Observed, rank: int) -> tuple[Doubles, Doubles, int]:
+    """Factors of rank ``rank``, or less if nothing is left to be fitted, grown one by one; and the rounds spent."""
+    left, right = (np.zeros((length, 0)) for length in observed.shape)
+    n_rounds = 0
+    for _ in range(rank):
+        grown = _with_leading_pair(observed, left, right)
+        if grown is None:
+            break
+        left, right, _, spent = _settled(observed, *grown, _PENALTIES[0], _GROWING_ROUNDS)
+        n_rounds += spent
+    return left, right, n_rounds
+
+
+def _settled(
+    observed: Observed,
+    left: Doubles,
+    right: Doubles,
+    penalty: float,
+    max_rounds: int = _MAX_ROUNDS,
+    tolerance: float = _SETTLED,
+) -> tuple[Doubles, Doubles, float, int]:
+    """Factors after alternating until the error on observed entries falls no more, this error, and the rounds."""
+    error, n_rounds = math.sqrt(observed.weighted_squares(residuals(observed.entries, left, right))), 0
+    if left.shape[1] == 0:
+        return left, right, error, 0
+    while n_rounds < max_rounds:
+        left, right, reached = _round(observed, left, right, penalty)
+        n_rounds += 1
+        done = abs(error - reached) <= tolerance * error
+        error = reached
+        if done:
+            break
+    return left, right, error, n_rounds
+
+
+def _round(observed: Observed, left: Doubles, right: Doubles, penalty: float) -> tuple[Doubles, Doubles, float]:
+    """L for given R, R for the new L, both balanced, and the error on the observed entries."""
+    ridge = penalty * observed.share * float(np.square(right).sum(axis=0).max()) * _mean_weight(observed)
+    left = ridge_rows(observed.entries, right, ridge)
+    right = ridge_rows(observed.T.entries, left, ridge)
+    left, right = _balanced(left, right)
+    return left, right, math.sqrt(observed.weighted_squares(residuals(observed.entries, left, right)))
+
+
+def _mean_weight(observed: Observed) -> float:
+    return 1.0 if observed.weights is None else float(observed.weights.mean(dtype=np.float64))
+
+
+def _balanced(left: Doubles, right: Doubles) -> tuple[Doubles, Doubles]:
+    """The same product, from factors U S^1/2 and V S^1/2 of its singular value decomposition."""
+    with single_threaded_blas():
+        (Q1, T1), (Q2, T2) = np.linalg.qr(left), np.linalg.qr(right)
+        U, values, Vt = np.linalg.svd(T1 @ T2.T)
+        scale = np.sqrt(values)
+        return np.ascontiguousarray(Q1 @ (U * scale)), np.ascontiguousarray(Q2 @ (Vt.T * scale))
+
+
+def _with_leading_pair(observed: Observed, left: Doubles, right: Doubles) -> _Factors | None:
+    """The factors with one more column each: the leading singular pair of what they leave at observed entries."""
+    rest = observed.relative_weights * residuals(observed.entries, left, right)
+    by_rows = sp.csr_array((rest, observed.values.indices, observed.values.indptr), shape=observed.shape)
+    by_columns = by_rows.tocsc().T
+    v: Floats = np.random.default_rng(0).random(observed.shape[1])
+    for _ in range(_POWER_STEPS):
+        u = sparse_dot(by_rows, v)
+        length = float(np.linalg.norm(u))
+        if not length > 0.0:
+            return None
+        v = sparse_dot(by_columns, u / length)
+    value = float(np.linalg.norm(v))
+    if not value > 0.0:
+        return None
+    scale = math.sqrt(value)
+    return np.column_stack([left, u / length * scale]), np.column_stack([right, v / value * scale])
