@@ -11,8 +11,8 @@ import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.impute import KNNImputer, SimpleImputer
 
+import gsnmf
 from _figure import figure_path, new_figure, save
-from gsnmf.factorization.missing import factorize_observed
 
 RANK = 16
 HIDDEN = 0.5
@@ -24,7 +24,7 @@ def main() -> None:
     X = load_digits().data
     hidden = np.random.default_rng(0).random(X.shape) < HIDDEN
     seen = np.where(hidden, np.nan, X)
-    result = factorize_observed(seen, RANK, effort="fast")
+    result = gsnmf.factorize(seen, RANK, effort="fast", missing_values=np.nan)
     n_pixels, n_pictures = result.columns.size, result.rows.size
     print(f"{n_pixels} pixels and {n_pictures} pictures, quality {result.quality:.1%} on the visible pixels\n")
 

@@ -9,7 +9,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import gsnmf
 from gsnmf.datasets import planted
-from gsnmf.factorization.missing import ObservedFactorization, factorize_observed
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +23,7 @@ def holes(data):
 
 @pytest.fixture(scope="module")
 def result(data, holes):
-    return factorize_observed(np.where(holes, np.nan, data.matrix), 5, effort="fast")
+    return gsnmf.factorize(np.where(holes, np.nan, data.matrix), 5, effort="fast", missing_values=np.nan)
 
 
 def found(result):
@@ -52,8 +51,8 @@ def test_error_is_that_of_observed_entries(data, holes, result):
 def test_unstored_and_zero_weights_mean_the_same(data, holes, result):
     rows, columns = np.nonzero(~holes)
     sparse = sp.coo_array((data.matrix[rows, columns], (rows, columns)), shape=holes.shape)
-    unstored = factorize_observed(sparse, 5, missing_values="unstored", effort="fast")
-    weighted = factorize_observed(data.matrix, 5, missing_values=None, entry_weights=2.0 * ~holes, effort="fast")
+    unstored = gsnmf.factorize(sparse, 5, missing_values="unstored", effort="fast")
+    weighted = gsnmf.factorize(data.matrix, 5, missing_values=None, entry_weights=2.0 * ~holes, effort="fast")
     for other in (unstored, weighted):
         assert found(other) == found(result)
         assert other.relative_error == pytest.approx(result.relative_error, rel=1e-4)
@@ -62,7 +61,7 @@ def test_unstored_and_zero_weights_mean_the_same(data, holes, result):
 
 @pytest.mark.parametrize("method", ["gspa", "spa-columns", "snpa-rows"])
 def test_other_methods(data, holes, method):
-    result = factorize_observed(np.where(holes, np.nan, data.matrix), 5, method=method)
+    result = gsnmf.factorize(np.where(holes, np.nan, data.matrix), 5, method=method, missing_values=np.nan)
     assert result.method == method
     assert result.columns.size + result.rows.size == 5
     assert result.converged
@@ -71,8 +70,8 @@ def test_other_methods(data, holes, method):
 @pytest.mark.parametrize("options", [{}, {"missing_values": None}, {"entry_weights": np.full((70, 60), 3.0)}])
 def test_without_holes_the_answer_is_the_same_bit_for_bit(data, options):
     plain = gsnmf.factorize(data.matrix, (3, 2), effort="fast")
-    ours = factorize_observed(data.matrix, (3, 2), effort="fast", **options)
-    assert isinstance(ours, ObservedFactorization)
+    ours = gsnmf.factorize(data.matrix, (3, 2), effort="fast", **options)
+    assert isinstance(ours, gsnmf.Factorization)
     assert ours.observed_share == 1.0
     assert ours.selection == plain.selection
     assert ours.weights == plain.weights
@@ -80,26 +79,27 @@ def test_without_holes_the_answer_is_the_same_bit_for_bit(data, options):
 
 def test_sparse_data_without_holes_is_the_same_too(data):
     sparse = sp.csr_array(np.where(data.matrix > np.median(data.matrix), data.matrix, 0.0))
-    ours, plain = factorize_observed(sparse, 3, method="gspa"), gsnmf.factorize(sparse, 3, method="gspa")
+    ours, plain = gsnmf.factorize(sparse, 3, method="gspa"), gsnmf.factorize(sparse, 3, method="gspa")
     assert ours.weights == plain.weights
 
 
 def test_transposition_turns_columns_to_rows(data, holes, result):
-    turned = factorize_observed(np.where(holes, np.nan, data.matrix).T, 5, effort="fast")
+    turned = gsnmf.factorize(np.where(holes, np.nan, data.matrix).T, 5, effort="fast", missing_values=np.nan)
     assert found(turned) == found(result)[::-1]
     # the completion starts from the other side and is settled to five digits of its error, the holes to fewer
     assert turned.relative_error == pytest.approx(result.relative_error, rel=3e-3)
 
 
 def test_scale_changes_nothing_but_the_unit(data, holes, result):
-    scaled = factorize_observed(np.where(holes, np.nan, data.matrix) * 1e6, 5, effort="fast")
+    scaled = gsnmf.factorize(np.where(holes, np.nan, data.matrix) * 1e6, 5, effort="fast", missing_values=np.nan)
     assert found(scaled) == found(result)
     assert scaled.relative_error == pytest.approx(result.relative_error, rel=1e-6)
     assert_allclose(scaled.reconstruct(), 1e6 * result.reconstruct(), rtol=1e-3, atol=1e3)
 
 
 def test_single_precision(data, holes, result):
-    single = factorize_observed(np.where(holes, np.nan, data.matrix).astype(np.float32), 5, effort="fast")
+    matrix = np.where(holes, np.nan, data.matrix).astype(np.float32)
+    single = gsnmf.factorize(matrix, 5, effort="fast", missing_values=np.nan)
     assert found(single) == found(result)
     assert single.column_weights.dtype == np.float32
     assert single.relative_error == pytest.approx(result.relative_error, rel=1e-4)
@@ -110,7 +110,7 @@ def test_rows_and_columns_without_an_entry_are_told_of(data, holes):
     empty = next(index for index in range(70) if index not in data.rows)
     matrix[empty] = np.nan
     with pytest.warns(UserWarning, match="No entry is observed in 1 row of the matrix") as told:
-        result = factorize_observed(matrix, 5, effort="fast")
+        result = gsnmf.factorize(matrix, 5, effort="fast", missing_values=np.nan)
     assert told[0].filename == __file__
     assert found(result) == (list(data.columns), list(data.rows))
     assert_array_equal(result.reconstruct()[empty], 0.0)
@@ -120,7 +120,7 @@ def test_weights_say_whom_to_trust(data):
     rng = np.random.default_rng(3)
     wrong = rng.random(data.matrix.shape) < 0.2
     matrix = np.where(wrong, rng.random(data.matrix.shape) * data.matrix.max(), data.matrix)
-    result = factorize_observed(matrix, 5, missing_values=None, entry_weights=np.where(wrong, 1e-6, 1.0), effort="fast")
+    result = gsnmf.factorize(matrix, 5, missing_values=None, entry_weights=np.where(wrong, 1e-6, 1.0), effort="fast")
     assert found(result) == (list(data.columns), list(data.rows))
     assert result.observed_share == 1.0
     residual = result.reconstruct() - data.matrix
@@ -130,18 +130,18 @@ def test_weights_say_whom_to_trust(data):
 def test_input_is_not_changed(data, holes):
     matrix = np.where(holes, np.nan, data.matrix)
     before = matrix.copy()
-    factorize_observed(matrix, 2, method="gspa")
+    gsnmf.factorize(matrix, 2, method="gspa", missing_values=np.nan)
     assert_array_equal(matrix, before)
 
 
 def test_a_matrix_of_observed_zeros():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        result = factorize_observed([[0.0, np.nan], [0.0, 0.0]], 1, method="spa-columns")
+        result = gsnmf.factorize([[0.0, np.nan], [0.0, 0.0]], 1, method="spa-columns", missing_values=np.nan)
     assert result.relative_error == 0.0
     assert_array_equal(result.reconstruct(), 0.0)
 
 
 def test_wrong_ranks_are_refused(data, holes):
     with pytest.raises(ValueError, match=r"rank must be in \[1, 70\]"):
-        factorize_observed(np.where(holes, np.nan, data.matrix), 71)
+        gsnmf.factorize(np.where(holes, np.nan, data.matrix), 71, missing_values=np.nan)

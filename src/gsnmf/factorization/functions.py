@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
-from gsnmf.factorization.path import Request, choose, solve
+from gsnmf.factorization.missing import solve_observed
+from gsnmf.factorization.path import Request, choose
 from gsnmf.matrices import wrap
+from gsnmf.matrices.clipping import clip_negative
+from gsnmf.matrices.observed import MissingValues
 from gsnmf.results import Factorization, Selection
 from gsnmf.search.automatic import Effort, Progress
 from gsnmf.selection.constraints import Constraints
@@ -27,6 +31,9 @@ def factorize(
     time_limit: float | None = None,
     progress: Progress | None = None,
     members: int = 1,
+    missing_values: MissingValues = None,
+    entry_weights: Any = None,
+    negative: Literal["error", "clip"] = "error",
 ) -> Factorization:
     r"""Explain a nonnegative matrix by a few of its own columns and rows.
 
@@ -66,6 +73,14 @@ def factorize(
         With more than one, each factor is a nonnegative mixture of at most so many columns, or of at most so many
         rows, M ~ (M A) P1 + P2 (B M): ``result.column_mixture`` is A, ``result.row_mixture`` is B, and
         ``result.columns`` and ``result.rows`` are the leading members. For matrices in memory.
+    missing_values : numpy.nan, "unstored" or None
+        Which entries are missing: those that are NaN in a dense array, those that a sparse array does not store, or
+        none. Holes are filled by a matrix of low rank, columns and rows chosen on the filled matrix, and the weights
+        fitted on observed entries alone; ``result.reconstruct()`` predicts the holes.
+    entry_weights : array or sparse array, shape (m, n), optional
+        Nonnegative weight of every entry in the sum of squares; 0 means missing.
+    negative : {"error", "clip"}
+        What to do with negative entries: refuse them, or set them to zero, which ``result.clipped_share`` reports.
 
     Returns
     -------
@@ -103,7 +118,15 @@ def factorize(
         progress=progress,
         members=members,
     )
-    result = solve(wrap(matrix), request)
+    clipped_share = 0.0
+    if negative == "clip":
+        clipped = clip_negative(matrix)
+        matrix, clipped_share = clipped.matrix, clipped.clipped_share
+    elif negative != "error":
+        raise ValueError(f"negative must be 'error' or 'clip'; got {negative!r}.")
+    result = solve_observed(matrix, request, missing_values=missing_values, entry_weights=entry_weights)
+    if clipped_share:
+        result = replace(result, clipped_share=clipped_share)
     warn_unless_converged(result.weights, request.tolerance)
     return result
 

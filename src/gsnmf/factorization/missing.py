@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,106 +13,36 @@ from gsnmf.matrices import InMemoryMatrix, wrap
 from gsnmf.matrices.completion import complete, filled
 from gsnmf.matrices.observed import MissingValues, Observed, check_missing_values, observe
 from gsnmf.results import Choice, Factorization
-from gsnmf.search.automatic import Effort
 from gsnmf.support.words import columns_and_rows
-from gsnmf.weights import DEFAULT_MAX_ITERATIONS, DEFAULT_TOLERANCE, warn_unless_converged
 from gsnmf.weights.observed import solve_observed_weights
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class ObservedFactorization(Factorization):
-    """A factorization of a matrix with holes, or with weights of its entries.
-
-    ``relative_error`` and ``quality`` are those of the observed entries, with their weights. ``source`` and ``matrix``
-    are the completed matrix, and ``W`` and ``H`` hold its columns and rows. `reconstruct` predicts the holes.
-
-    Attributes
-    ----------
-    observed_share : float
-        Share of the entries that are observed, in (0, 1].
-    """
-
-    observed_share: float
-
-    def __repr__(self) -> str:
-        words = super().__repr__()
-        return words if self.observed_share == 1.0 else f"{words}, {100 * self.observed_share:.3g} % observed"
-
-
-def factorize_observed(
-    matrix: Any,
-    rank: Any,
-    *,
-    missing_values: MissingValues = np.nan,
-    entry_weights: Any = None,
-    method: str = "auto",
-    effort: Effort = "balanced",
-    tolerance: float = DEFAULT_TOLERANCE,
-    max_iterations: int = DEFAULT_MAX_ITERATIONS,
-) -> ObservedFactorization:
+def solve_observed(
+    matrix: Any, request: Request, *, missing_values: MissingValues = None, entry_weights: Any = None
+) -> Factorization:
     r"""Explain a nonnegative matrix with missing entries by a few of its own columns and rows.
 
     Three steps: a matrix of low rank fills the holes (`gsnmf.matrices.completion`); columns and rows are chosen on the
-    filled matrix; their weights minimise the error on observed entries alone (`gsnmf.weights.observed`).
-
-    Parameters
-    ----------
-    matrix : array-like or SciPy sparse array, shape (m, n)
-        What is observed of it is finite and nonnegative.
-    rank : int, or pair (n_columns, n_rows)
-    missing_values : NaN, "unstored" or None
-        Which entries are missing: those that are NaN in a dense array, those that a sparse array does not store, or
-        none.
-    entry_weights : array or sparse array, shape (m, n), optional
-        Nonnegative weight of every entry in the sum of squares; 0 means missing.
-    method, effort, tolerance, max_iterations
-        As for `gsnmf.factorize`.
-
-    Returns
-    -------
-    ObservedFactorization
-        Without holes and with equal weights it has the same columns, rows and weights as `gsnmf.factorize` gives, bit
-        for bit.
+    filled matrix; their weights minimise the error on observed entries alone (`gsnmf.weights.observed`). Without holes
+    and with equal weights it is `gsnmf.factorization.path.solve`, bit for bit.
 
     Notes
     -----
     A row or column without an observed entry is never chosen, and predicted as zero; a warning tells how many there
     are. Sparse data with ``"unstored"`` is never made dense: the filled matrix is held as a sparse matrix plus one of
     low rank.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gsnmf.datasets import planted
-    >>> data = planted((60, 50), 3, 2, noise_level=0.01, random_state=0)
-    >>> holes = np.random.default_rng(0).random((60, 50)) < 0.3
-    >>> result = factorize_observed(np.where(holes, np.nan, data.matrix), 5)
-    >>> sorted(result.columns) == list(data.columns), sorted(result.rows) == list(data.rows)
-    (True, True)
-    >>> hidden = data.matrix[holes]
-    >>> bool(np.linalg.norm(result.reconstruct()[holes] - hidden) < 0.02 * np.linalg.norm(hidden))
-    True
     """
-    request = Request.of(rank, method=method, effort=effort, tolerance=tolerance, max_iterations=max_iterations)
-    result = solve_observed(matrix, request, missing_values=missing_values, entry_weights=entry_weights)
-    warn_unless_converged(result.weights, request.tolerance)
-    return result
-
-
-def solve_observed(
-    matrix: Any, request: Request, *, missing_values: MissingValues = None, entry_weights: Any = None
-) -> ObservedFactorization:
-    """`factorize_observed` for a request, without the warning about weights."""
     observed = observed_or_none(matrix, missing_values, entry_weights)
     if observed is None:
-        plain = solve(wrap(matrix), request)
-        return ObservedFactorization(plain.selection, plain.weights, plain.source, 1.0)
+        return solve(wrap(matrix), request)
+    if request.members != 1 or request.scale:
+        raise ValueError("missing entries and entry_weights need members=1 and scale=False.")
     choice, source = choose_observed(observed, request)
     C, R = source.raw_columns(choice.selection.columns), source.T.raw_columns(choice.selection.rows).T
     weights = solve_observed_weights(
         observed, C, R, tolerance=request.tolerance, max_iterations=request.max_iterations, start=choice.start
     )
-    return ObservedFactorization(choice.selection, weights, source, observed.share)
+    return Factorization(choice.selection, weights, source, choice.search, observed_share=observed.share)
 
 
 def choose_observed(observed: Observed, request: Request) -> tuple[Choice, InMemoryMatrix]:

@@ -72,6 +72,8 @@ def save(result: Factorization, path: str | Path, *, provenance: Mapping[str, An
 
 def write(result: Factorization, stream: BinaryIO, *, provenance: Mapping[str, Any] | None = None) -> None:
     """`save` to an open file."""
+    if result.observed_share < 1.0:
+        raise ValueError("a result of a matrix with missing entries cannot be saved: it holds the completed matrix.")
     selection = result.selection
     record: dict[str, Any] = {
         "version": _VERSION_WITHOUT_MIXTURES if result.mixtures is None else _VERSION,

@@ -229,9 +229,17 @@ def _check_entries(matrix: RawMatrix, name: str, origin: tuple[int, int]) -> flo
         row_in_block, offset = divmod(int(np.argmax(bad)), block.shape[1])
         value = block[row_in_block, offset]
         row, column = _position(matrix, start + row_in_block, offset)
-        wanted = "nonnegative" if value < 0 and np.isfinite(value) else "finite"
-        raise ValueError(f"{name} must be {wanted}; got {value} at row {origin[0] + row}, column {origin[1] + column}.")
+        place = f"at row {origin[0] + row}, column {origin[1] + column}"
+        if value < 0 and np.isfinite(value):
+            raise ValueError(f"{name} must be nonnegative; got {value} {place}.{_CLIP if name == 'matrix' else ''}")
+        if np.isnan(value):
+            raise ValueError(f"{name} must be finite; got NaN {place}.{_MISSING if name == 'matrix' else ''}")
+        raise ValueError(f"{name} must be finite; got {value} {place}.")
     return largest
+
+
+_CLIP = ' gsnmf.factorize(..., negative="clip") sets negative entries to zero.'
+_MISSING = " gsnmf.factorize(..., missing_values=numpy.nan) takes NaN as missing."
 
 
 def _position(matrix: RawMatrix, row: int, column: int) -> tuple[int, int]:

@@ -47,6 +47,11 @@ class Factorization(Record):
     mixtures : Mixtures or None
         The mixtures that take the place of single columns and rows, M ~ (M A) P1 + P2 (B M), if the factors have
         several members each. ``columns`` and ``rows`` are then their leading members, which two of them may share.
+    observed_share : float
+        Share of the entries that are observed. Below one, ``relative_error`` is that of observed entries, with their
+        weights, and ``source`` is the completed matrix.
+    clipped_share : float
+        Norm of negative entries that were set to zero, relative to the norm of the matrix.
     """
 
     selection: Selection
@@ -55,6 +60,8 @@ class Factorization(Record):
     search: SearchRecord | None = field(default=None, compare=False)
     _substitutes: Substitutes | None = field(default=None, compare=False)
     mixtures: Mixtures | None = None
+    observed_share: float = 1.0
+    clipped_share: float = 0.0
 
     @property
     def columns(self) -> Indices:
@@ -222,11 +229,12 @@ class Factorization(Record):
 
     def __repr__(self) -> str:
         m, n = self.source.shape
+        seen = "" if self.observed_share == 1.0 else f", {100 * self.observed_share:.3g} % observed"
         chosen = columns_and_rows(self.columns.size, self.rows.size)
         if self.mixtures is not None:
             chosen = f"mixtures of up to {self.mixtures.most} members each, {chosen},"
         doubt = "" if self.converged else ", weights not converged"
-        return f"Factorization: {chosen} of {m} x {n}, quality {100 * self.quality:.1f} %, {self.method}{doubt}"
+        return f"Factorization: {chosen} of {m} x {n}, quality {100 * self.quality:.1f} %, {self.method}{seen}{doubt}"
 
     def _repr_html_(self) -> str:
         trust = "weights optimal" if self.converged else "weights not converged"
