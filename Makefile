@@ -24,8 +24,9 @@ help:
 demo: $(VENV)/installed-cli
 	$(BIN)/gsnmf demo
 
+# One process per core, each with one thread: faster than one process whose kernels share the cores
 test: $(VENV)/installed-test
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	NUMBA_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal $(PYTEST_ARGS)
 
 hostile: $(VENV)/installed-test
 	$(BIN)/python tests/hostile/campaign.py $(or $(MINUTES),30) $(or $(SEED),1000)
