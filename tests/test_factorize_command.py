@@ -265,7 +265,7 @@ class TestErrors:
             (["m.npy", "--rank", "2", "--format", "magic"], 2, "magic"),
             (["m.npy", "--rank", "2", "--image-shape", "3"], 2, "height x width, such as 28x20; got '3'."),
             (["m.npy", "--rank", "2", "--image-shape", "5x5"], 1, "got 5 x 5"),
-            (["m.npy", "--rank", "2", "--rows", "names"], 1, "names: must have one name a line for 12 rows; got 1."),
+            (["m.npy", "--rank", "2", "--rows", "names"], 1, "names: must have one name per line for 12 rows; got 1."),
             (["m.npy", "--rank", "2", "--out", "m.npy"], 1, "m.npy: Not a directory"),
             (["m.npy", "--rank", "2", "--out", "m.npy/out"], 1, "m.npy: Not a directory"),
             (["-", "--rank", "2"], 2, "standard input needs --format, one of mtx, cluto, csv, tsv, text."),

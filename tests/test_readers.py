@@ -477,7 +477,7 @@ class TestNames:
     def test_wrong_number(self, tmp_path):
         np.save(tmp_path / "m.npy", MATRIX)
         (tmp_path / "rows").write_text("a\nb\n")
-        with pytest.raises(FileError, match=r"one name a line for 4 rows; got 2\."):
+        with pytest.raises(FileError, match=r"one name per line for 4 rows; got 2\."):
             read_matrix(tmp_path / "m.npy", rows=tmp_path / "rows")
         with pytest.raises(ValueError, match=r"row_names must have one name for each of the 4 rows; got 2 names\."):
             LabelledMatrix(MATRIX, ("a", "b"))

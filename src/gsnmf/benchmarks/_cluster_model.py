@@ -1,6 +1,6 @@
 """What a pass over a matrix costs on a cluster, from measured constants: a model, and a simulation of its chances.
 
-A pass sends vectors to the workers, does one task a chunk, and adds the results in a tree. The model counts bytes and
+A pass sends vectors to the workers, does one task per chunk, and adds the results in a tree. The model counts bytes and
 messages; the simulation hands the chunks out one by one to the worker that is free first, with times that vary, as a
 Dask scheduler does.
 """

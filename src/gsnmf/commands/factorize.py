@@ -75,8 +75,8 @@ FILE is a nonnegative matrix or something that becomes one:
   .mtx .mat .cluto  Matrix Market, MATLAB (up to version 7), CLUTO
   .csv .tsv         tables; first line and column are names if not numbers
   .parquet .h5ad    tables; cells x genes (needs anndata)
-  .txt              documents, one a line, counted as documents x words
-  a folder          of images (one a row, in grey) or of texts (one a row)
+  .txt              documents, one per line, counted as documents x words
+  a folder          of images (one per row, in grey) or of texts (one per row)
   -                 standard input, with --format {", ".join(STREAMED_FORMATS)}
 
 Into the output folder go report.html (open it in a browser, send it on), summary.json, and result.npz (indices from 0
@@ -120,8 +120,8 @@ def factorize(
     ],
     method: Annotated[Method, typer.Option(help="How to choose; see below.", metavar="NAME")] = _AUTO,
     effort: Annotated[Effort, typer.Option(help="For auto: about 1 s, 10 s, or minutes.")] = Effort.balanced,
-    rows: Annotated[Path | None, typer.Option(metavar="FILE", help="Names of the rows, one a line.")] = None,
-    columns: Annotated[Path | None, typer.Option(metavar="FILE", help="Names of the columns, one a line.")] = None,
+    rows: Annotated[Path | None, typer.Option(metavar="FILE", help="Names of the rows, one per line.")] = None,
+    columns: Annotated[Path | None, typer.Option(metavar="FILE", help="Names of the columns, one per line.")] = None,
     tfidf: Annotated[bool, typer.Option("--tfidf", help="Weight counts by tf-idf, rows of unit length.")] = False,
     normalize: Annotated[bool, typer.Option("--normalize", help="Divide each row by its sum.")] = False,
     include_columns: Annotated[str | None, typer.Option(metavar="LIST|@FILE", help="Columns to choose.")] = None,

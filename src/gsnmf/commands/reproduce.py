@@ -35,7 +35,7 @@ def reproduce(
     quick: Annotated[bool, typer.Option("--quick", help="A few trials in place of all.")] = False,
     replot: Annotated[bool, typer.Option("--replot", help="Run nothing; draw what was measured before.")] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Discard what was measured before.")] = False,
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes; by default one a core.")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes; by default one per core.")] = None,
     docs: Annotated[Path | None, typer.Option(help="Also write reproduction.md, with its pictures, here.")] = None,
     list_names: Annotated[bool, typer.Option("--list", help="List the names and exit.")] = False,
 ) -> None:

@@ -53,12 +53,12 @@ FILES: dict[str, DataFile] = {
         "TDT2 as prepared by Deng Cai: www.cad.zju.edu.cn/home/dengcai/Data/TextData.html",
     ),
     "cbcl": DataFile(
-        "`pixels` (361 x 2429, 0 to 255, one image a column)",
+        "`pixels` (361 x 2429, 0 to 255, one image per column)",
         "CBCL face database 1, MIT Center for Biological and Computational Learning: cbcl.mit.edu",
     ),
-    "frey": DataFile("`pixels` (560 x 1965, 0 to 255, one image a column)", "cs.nyu.edu/~roweis/data.html"),
+    "frey": DataFile("`pixels` (560 x 1965, 0 to 255, one image per column)", "cs.nyu.edu/~roweis/data.html"),
     "yaleb_48x42": DataFile(
-        "`images` (2414 x 48 x 42) and `subject` (a number a person)",
+        "`images` (2414 x 48 x 42) and `subject` (a number per person)",
         "the cropped extended Yale face database B: vision.ucsd.edu/~leekc/ExtYaleDatabase",
     ),
     "orl": DataFile(

@@ -1,4 +1,4 @@
-"""The paper's experiments: one module a figure or table, each with its studies in ``STUDIES``.
+"""The paper's experiments: one module per figure or table, each with its studies in ``STUDIES``.
 
 A study is run once and serves one or several parts, the figures and tables that ``gsnmf reproduce`` knows by name.
 """

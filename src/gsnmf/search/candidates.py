@@ -29,7 +29,7 @@ _MEMORY = 1 << 30
 _MOST_MEMORY = 1 << 36
 """And in no case more, for a matrix that is not in memory itself."""
 _FEWEST = 50
-"""Candidates a side, whatever they take."""
+"""Candidates per side, whatever they take."""
 _AXES: tuple[Axis, ...] = ("columns", "rows")
 
 
@@ -88,7 +88,7 @@ class CandidateSide:
         self.matrix = matrix
         self.indices: Indices = np.empty(0, dtype=np.intp)
         self.vectors: Doubles = np.empty((0, matrix.shape[0]))
-        """The candidates, one a row."""
+        """The candidates, one per row."""
         self.products: Doubles = np.empty((0, matrix.shape[1]))
         """Their products with all columns."""
         self.lengths: Doubles = np.empty(0)

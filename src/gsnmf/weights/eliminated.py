@@ -1,6 +1,6 @@
 r"""Weights of columns and rows together where the row weights are too many to be held: Newton steps without them.
 
-For given column weights, the best row weights are those of one small nonnegative least-squares problem a row. That
+For given column weights, the best row weights are those of one small nonnegative least-squares problem per row. That
 makes the objective a convex function of the column weights alone,
 
 .. math:: F(P) = \min_{Q \ge 0} \; \tfrac12 \|M - C P^T - Q R^T\|_F^2, \qquad

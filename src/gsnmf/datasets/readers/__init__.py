@@ -110,13 +110,13 @@ def read_matrix(
     Parameters
     ----------
     path : str or Path
-        A file, a folder of images (one image a row, in grey), a folder of texts (one document a row), or ``-`` for
+        A file, a folder of images (one image per row, in grey), a folder of texts (one document per row), or ``-`` for
         standard input, which needs a ``format``.
     format : str, optional
         One of `FORMATS`; by default the one that the ending or the content of the folder says. A ``.txt`` file has one
-        document a line. ``.npy`` files are mapped to memory, not read.
+        document per line. ``.npy`` files are mapped to memory, not read.
     rows, columns : str or Path, optional
-        Files with one name a line, in UTF-8; an empty line leaves a row or column without a name.
+        Files with one name per line, in UTF-8; an empty line leaves a row or column without a name.
     key : str, optional
         Which array of an ``.npz`` or MATLAB file, or which layer of an AnnData file; needed if there are several.
     header : bool, optional
@@ -186,7 +186,7 @@ def read_matrix(
 
 
 def read_names(path: str | Path) -> tuple[str, ...]:
-    """Names from a file in UTF-8, one a line."""
+    """Names from a file in UTF-8, one per line."""
     return read_lines(Path(path))
 
 
@@ -194,7 +194,7 @@ def _with_names(data: LabelledMatrix, axis: Axis, path: Path) -> LabelledMatrix:
     names = read_names(path)
     length = data.matrix.shape[0 if axis == "rows" else 1]
     if len(names) != length:
-        raise FileError(f"{path}: must have one name a line for {length} {axis}; got {len(names)}.")
+        raise FileError(f"{path}: must have one name per line for {length} {axis}; got {len(names)}.")
     return replace(data, row_names=names) if axis == "rows" else replace(data, column_names=names)
 
 

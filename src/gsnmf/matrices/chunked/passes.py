@@ -1,9 +1,9 @@
 """Passes over the chunks of a Dask array: one execution each, counted.
 
-A pass is one small task a chunk, whose results (parts of vectors, or blocks a few columns wide) are added in a tree of
-fixed shape, so that a result depends neither on the scheduler nor on which worker did what. Results as long as the
-array has columns come to the driver. Those as long as it has rows stay where they were computed, as Dask arrays in the
-chunks of the rows: a worker that is lost takes its part of them with it, and Dask computes that part again.
+A pass is one small task per chunk. The results of the tasks (parts of vectors, or blocks a few columns wide) are added
+in a tree of fixed shape, so that a result depends neither on the scheduler nor on which worker did what. Results with
+one entry per column come to the driver. Results with one entry per row stay where they were computed, as Dask arrays in
+the chunks of the rows: a worker that is lost takes its part of them with it, and Dask computes that part again.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class Passes:
 
 
 def by_rows(function: Callable[..., Any], *arrays: da.Array, width: int | None = None) -> da.Array:
-    """Lazily, what a function of the same rows of several arrays gives: ``width`` numbers a row; one without it.
+    """Lazily, what a function of the same rows of several arrays gives: ``width`` numbers per row; one without it.
 
     The arrays have the same chunks of rows, and each has all its columns in one.
     """

@@ -178,7 +178,7 @@ class ChunkedRows(Side):
             self._norms = by_rows(_cleared, self._norms, self._mark(int(index)))
 
     def _mark(self, index: int | None) -> da.Array:
-        """One number a chunk: where a row is in it, or -1."""
+        """One number per chunk: where a row is in it, or -1."""
         sizes = self.matrix.passes.array.chunks[0]
         places = np.full(len(sizes), -1)
         if index is not None:
