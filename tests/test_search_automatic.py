@@ -14,7 +14,7 @@ from gsnmf.datasets import fully_random
 from gsnmf.matrices import wrap
 from gsnmf.metrics import accuracy
 from gsnmf.search.automatic import Search, automatic_search, automatic_selection
-from gsnmf.search.pursuit import pursuit
+from gsnmf.search.pursuit import pursuit_choice
 from gsnmf.selection.constraints import Constraints
 from gsnmf.selection.successive_nonnegative import successive_nonnegative_projection
 from gsnmf.selection.successive_projection import (
@@ -39,7 +39,7 @@ def error_of(matrix, selection):
 
 def answers_to_number(held, rank):
     yield generalized_successive_projection(held, rank)
-    yield pursuit(held, rank)
+    yield pursuit_choice(held, rank).selection
     yield convex_selection(held, rank, warn=False)
     for axis in ("columns", "rows"):
         if rank <= held.shape[axis == "columns"]:

@@ -20,7 +20,7 @@ def ill_conditioned(shape, rank, seed):
 def in_order(selection):
     """The picks of a Selection in the order of choice."""
     columns, rows = iter(selection.columns.tolist()), iter(selection.rows.tolist())
-    return [(axis[0], next(columns if axis == "columns" else rows)) for axis in selection.order]
+    return [(axis, next(columns if axis == "columns" else rows)) for axis in selection.order]
 
 
 def pivots(matrix, rank):

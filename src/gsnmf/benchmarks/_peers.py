@@ -18,7 +18,7 @@ from gsnmf.support.arrays import Doubles, Floats, Indices
 
 
 def explicit_residual(matrix: Floats, rank: int) -> list[tuple[str, int]]:
-    """GSPA to the letter (Algorithm 3 of the paper), with the residual in memory: [("c", 3), ("r", 0), ...]."""
+    """GSPA to the letter (Algorithm 3 of the paper), with the residual in memory, as pairs of axis and index."""
     residual = matrix.copy()
     m, n = residual.shape
     chosen = []
@@ -29,18 +29,18 @@ def explicit_residual(matrix: Floats, rank: int) -> list[tuple[str, int]]:
         if n * column_norms[p] >= m * row_norms[q]:
             u = residual[:, p] / np.sqrt(column_norms[p])
             residual -= np.outer(u, u @ residual)
-            chosen.append(("c", p))
+            chosen.append(("columns", p))
         else:
             v = residual[q] / np.sqrt(row_norms[q])
             residual -= np.outer(residual @ v, v)
-            chosen.append(("r", q))
+            chosen.append(("rows", q))
     return chosen
 
 
 def pivoted_qr(matrix: Floats, rank: int) -> list[tuple[str, int]]:
     """SPA on columns as the first pivots of LAPACK's QR, which cannot stop early."""
     _, pivots = linalg.qr(matrix, mode="r", pivoting=True, check_finite=False)
-    return [("c", int(pivot)) for pivot in pivots[:rank]]
+    return [("columns", int(pivot)) for pivot in pivots[:rank]]
 
 
 def passes(matrix: Floats, rank: int) -> None:

@@ -260,7 +260,7 @@ def _memory(sizes: _Sizes, work: Callable[[RawMatrix], object], matrix: Floats) 
 
 def _picks(selection: Selection) -> _Picks:
     """Columns and rows in the order of choice."""
-    chosen = {"c": iter(selection.columns.tolist()), "r": iter(selection.rows.tolist())}
+    chosen = {"columns": iter(selection.columns.tolist()), "rows": iter(selection.rows.tolist())}
     return [(letter, next(chosen[letter])) for letter in selection.order]
 
 
