@@ -552,8 +552,9 @@ class TestErrors:
         matrix = random_matrix((20, 30), density=1.0)
         matrix[13, 22] = value
         array = to_dask(matrix, (6, 10), FORMS[form])
+        shown = "NaN" if np.isnan(value) else value
         message = (
-            rf"chunk \(2, 2\) of matrix must be {wanted}; got {value} at row 13, column 22\. To take such .* zero: "
+            rf"chunk \(2, 2\) of matrix must be {wanted}; got {shown} at row 13, column 22\. To take such .* zero: "
         )
         for work in (gsnmf.select, gsnmf.factorize):
             with pytest.raises(ValueError, match=message):

@@ -92,7 +92,7 @@ def test_large_vectors_travel_without_a_warning():
 def test_an_error_in_a_worker_names_the_chunk(client):
     matrix = whole()
     matrix[150, 200] = np.nan
-    with pytest.raises(ValueError, match=r"chunk \(1, 1\) of matrix must be finite; got nan at row 150, column 200"):
+    with pytest.raises(ValueError, match=r"chunk \(1, 1\) of matrix must be finite; got NaN at row 150, column 200"):
         gsnmf.select(da.from_array(matrix, chunks=(100, 150)), RANK, method="gspa")
     assert client.submit(int, 1).result() == 1
 

@@ -267,7 +267,7 @@ class TestErrors:
             (["m.npy", "--rank", "2", "--out", "m.npy/out"], 1, "m.npy: Not a directory"),
             (["-", "--rank", "2"], 2, "standard input needs --format, one of mtx, cluto, csv, tsv, text."),
             (["-", "--rank", "2", "--format", "npz"], 2, "standard input needs --format"),
-            (["nan.npy", "--rank", "2"], 1, "nan.npy must be finite; got nan at row 0, column 0."),
+            (["nan.npy", "--rank", "2"], 1, "nan.npy must be finite; got NaN at row 0, column 0."),
             (["negative.npy", "--rank", "2"], 1, "nonnegative"),
             (["empty.csv", "--rank", "2"], 1, "empty.csv: is empty."),
             (["truncated.npz", "--rank", "2"], 1, "truncated.npz: cannot be read as an .npz archive"),

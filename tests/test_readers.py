@@ -239,7 +239,7 @@ class TestTables:
             ("a,b\n1,2\n3,\n", "cells must be numbers; the cell is empty at row 1, column 1"),
             ("a,b\n1,2\n3,x\n", "cells must be numbers; got 'x' at row 1, column 1"),
             ("a,b\n1,-2\n", "must be nonnegative; got -2.0 at row 0, column 1"),
-            ("a,b\n1,nan\n", "must be finite; got nan at row 0, column 1"),
+            ("a,b\n1,nan\n", "must be finite; got NaN at row 0, column 1"),
             ("x\ny\nz\n", "at least one row and one column"),
         ],
     )
@@ -278,7 +278,7 @@ class TestTables:
         with pytest.raises(FileError, match=r"at most one column may hold names; got a, b\."):
             read_matrix(tmp_path / "m.parquet")
         pandas.DataFrame({"a": pandas.array([1, None], dtype="Int64")}).to_parquet(tmp_path / "gaps.parquet")
-        with pytest.raises(ValueError, match="got nan at row 1, column 0"):
+        with pytest.raises(ValueError, match="got NaN at row 1, column 0"):
             read_matrix(tmp_path / "gaps.parquet")
 
     @pytest.mark.filterwarnings("ignore")  # those of anndata itself

@@ -66,7 +66,7 @@ def test_dataframes_lists_and_memory_maps(tmp_path):
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (np.nan, "matrix must be finite; got nan at row 2, column 1"),
+        (np.nan, "matrix must be finite; got NaN at row 2, column 1"),
         (np.inf, "matrix must be finite; got inf at row 2, column 1"),
         (-np.inf, "matrix must be finite; got -inf at row 2, column 1"),
         (-3.0, "matrix must be nonnegative; got -3.0 at row 2, column 1"),
