@@ -50,10 +50,10 @@ def check_matrix(matrix: Any, *, name: str = "matrix", origin: tuple[int, int] =
     >>> check_matrix([[1, 0], [2, 3]])
     array([[1., 0.],
            [2., 3.]])
-    >>> check_matrix([[1.0, -2.0]])
+    >>> check_matrix([[1.0, -2.0]], name="X")
     Traceback (most recent call last):
     ...
-    ValueError: matrix must be nonnegative; got -2.0 at row 0, column 1.
+    ValueError: X must be nonnegative; got -2.0 at row 0, column 1.
     """
     return check_with_largest(matrix, name=name, origin=origin)[0]
 

@@ -137,10 +137,10 @@ def observe(matrix: Any, *, missing_values: MissingValues = None, entry_weights:
     >>> ratings = sp.csr_array(([5.0, 0.0, 3.0], ([0, 0, 1], [0, 1, 1])), shape=(2, 3))
     >>> observe(ratings, missing_values="unstored").share
     0.5
-    >>> observe([[1.0, -2.0]], missing_values=float("nan"))
+    >>> observe([[1.0, -2.0]], missing_values=float("nan"))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    ValueError: matrix must be nonnegative; got -2.0 at row 0, column 1.
+    ValueError: matrix must be nonnegative; got -2.0 at row 0, column 1. ...
     """
     kind = check_missing_values(missing_values)
     values = _sparse_values(matrix) if sp.issparse(matrix) else _dense_values(matrix, kind)
