@@ -13,8 +13,10 @@ from gsnmf.datasets import fully_random, middle_points
 from gsnmf.matrices import wrap
 from gsnmf.metrics import accuracy
 from gsnmf.search.candidates import Candidates, candidate_pool
-from gsnmf.search.exchange import refine
+from gsnmf.search.exchange import thoroughly_improved
 from gsnmf.search.pursuit import pursuit_path
+from gsnmf.search.trials import Trials
+from gsnmf.search.work import Work
 
 
 def random_matrix(seed, shape=(25, 18), density=0.7):
@@ -25,6 +27,12 @@ def random_matrix(seed, shape=(25, 18), density=0.7):
 def everything(matrix):
     held = wrap(matrix)
     return Candidates(held, np.arange(held.shape[1]), np.arange(held.shape[0]))
+
+
+def refined_by_exchange(pool, fit, work=math.inf):
+    limits = gsnmf.Constraints().resolve(pool.matrix.shape, fit.columns.size + fit.rows.size)
+    trials = Trials(pool, limits, Work(work))
+    return thoroughly_improved(trials, trials.of(fit))[0].fit
 
 
 def relative_error(matrix, fit):
@@ -90,19 +98,19 @@ def test_exchange_never_makes_worse(seed, method):
     pool = everything(matrix)
     start = gsnmf.select(matrix, 5, method=method)
     fit = pool.fit(start.columns, start.rows)
-    refined = refine(pool, fit)
+    refined = refined_by_exchange(pool, fit)
     assert refined.squared_error <= fit.squared_error
     assert refined.columns.size + refined.rows.size == 5
     assert np.unique(refined.columns).size == refined.columns.size
     assert relative_error(matrix, refined) <= relative_error(matrix, fit) + 1e-9
-    assert refine(pool, fit, seconds=0.0) is fit
+    assert refined_by_exchange(pool, fit, work=0.0) is fit
 
 
 def test_exchange_ends_where_no_single_exchange_helps():
     """Checked by brute force over every exchange of one index."""
     matrix = random_matrix(5, (9, 8))
     pool = everything(matrix)
-    refined = refine(pool, pool.fit(np.array([0]), np.array([0, 1])))
+    refined = refined_by_exchange(pool, pool.fit(np.array([0]), np.array([0, 1])))
     reached = relative_error(matrix, refined)
     best = math.inf
     for position in range(3):

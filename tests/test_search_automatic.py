@@ -13,7 +13,7 @@ from gsnmf.convex.selection import convex_selection
 from gsnmf.datasets import fully_random
 from gsnmf.matrices import wrap
 from gsnmf.metrics import accuracy
-from gsnmf.search.automatic import Search, automatic_search, automatic_selection
+from gsnmf.search.automatic import Search, automatic_search
 from gsnmf.search.pursuit import pursuit_choice
 from gsnmf.selection.constraints import Constraints
 from gsnmf.selection.successive_nonnegative import successive_nonnegative_projection
@@ -76,7 +76,7 @@ def test_a_pair_is_searched_for_too(seed, pair):
 @pytest.mark.parametrize("seed", range(2))
 def test_more_effort_is_never_worse(seed, rank):
     matrix = random_matrix(seed, (14, 11))
-    errors = [error_of(matrix, automatic_selection(wrap(matrix), rank, effort)) for effort in EFFORTS]
+    errors = [error_of(matrix, automatic_search(wrap(matrix), rank, effort).selection) for effort in EFFORTS]
     assert errors[1] <= errors[0] + ROUNDING
     assert errors[2] <= errors[1] + ROUNDING
 
@@ -85,7 +85,7 @@ def test_more_effort_is_never_worse(seed, rank):
 @pytest.mark.parametrize("rank", [10, (6, 4)])
 def test_fast_is_exact_where_the_best_start_is_not_the_closest(seed, rank):
     data = fully_random(0.02, shape=(100, 100), n_columns=6, n_rows=4, random_state=seed)
-    found = automatic_selection(wrap(data.matrix), rank, "fast")
+    found = automatic_search(wrap(data.matrix), rank, "fast").selection
     assert accuracy(found.columns, found.rows, data.columns, data.rows) == 1.0
 
 
@@ -112,7 +112,7 @@ def test_constrained_answers_are_good():
     data = fully_random(0.001, shape=(40, 50), n_columns=4, n_rows=3, random_state=0)
     other = int(np.setdiff1d(np.arange(50), data.columns)[0])
     constraints = Constraints(include_columns=[other], exclude_rows=np.setdiff1d(np.arange(40), data.rows))
-    found = automatic_selection(wrap(data.matrix), 8, constraints=constraints)
+    found = automatic_search(wrap(data.matrix), 8, constraints=constraints).selection
     assert sorted(found.columns) == sorted([other, *data.columns])
     assert sorted(found.rows) == sorted(data.rows)
 
@@ -162,8 +162,8 @@ def test_the_fit_is_that_of_the_selection():
 
 def test_searches_repeat_and_containers_agree():
     matrix = random_matrix(2, (60, 45), 0.3)
-    first, again = (automatic_selection(wrap(matrix), 5) for _ in range(2))
-    sparse = automatic_selection(wrap(sp.csr_array(matrix)), 5)
+    first, again = (automatic_search(wrap(matrix), 5).selection for _ in range(2))
+    sparse = automatic_search(wrap(sp.csr_array(matrix)), 5).selection
     assert first.columns.tolist() == again.columns.tolist()
     assert first.rows.tolist() == again.rows.tolist()
     assert error_of(matrix, sparse) == pytest.approx(error_of(matrix, first), rel=1e-6)

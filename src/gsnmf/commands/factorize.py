@@ -31,7 +31,6 @@ from gsnmf.explanation.comparison import NO_COMPARISON, compare
 from gsnmf.factorization.path import Request, solve
 from gsnmf.factorization.registry import methods
 from gsnmf.factorization.saving import write
-from gsnmf.kernels.compilation import logger
 from gsnmf.reports.findings import Findings, gather, summary
 from gsnmf.reports.page import render_report
 from gsnmf.results import Factorization
@@ -214,7 +213,6 @@ def factorize(
             constraints=parse_constraints(wishes, at_least, data),
             members=members,
             time_limit=time_limit,
-            progress=_told,
         )
         result, notes = _factorize(data, request, keep_on_interrupt)
         stage(f"Comparing: quality {percent(result.quality)}")
@@ -294,11 +292,6 @@ def _factorize(data: LabelledMatrix, request: Request, keep: bool) -> tuple[Fact
             notes.append("The search was interrupted; this is the best that it had found.")
         warn_unless_converged(result.weights, request.tolerance)
     return result, notes + [str(w.message) for w in caught if issubclass(w.category, ConvergenceWarning)]
-
-
-def _told(stage: str, done: float, total: float, quality: float) -> None:
-    """Progress of a search, as a message beside the bar."""
-    logger.info("%s: %.0f %% of the work, quality %.2f %%", stage, 100 * done / total, 100 * quality)
 
 
 def provenance(file: Path, started: float) -> dict[str, str]:

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from gsnmf.support.progress import fraction_of, heard_by
+
 
 @contextmanager
 def stages(quiet: bool, count: int | None = None) -> Iterator[Callable[[str], None]]:
@@ -16,12 +18,12 @@ def stages(quiet: bool, count: int | None = None) -> Iterator[Callable[[str], No
     ----------
     quiet : bool
     count : int, optional
-        How many stages there will be: a bar then shows how many of them are done.
+        How many stages there will be: the bar then shows how many of them are done.
 
     Notes
     -----
-    Beside the stage stands the last message of the library's logger: how far a search has come, or that kernels are
-    being compiled, if they are.
+    The bar also moves within a stage, by what a search says of its progress, and beside it stands the last message of
+    the library's logger: the quality so far, or that kernels are being compiled, if they are.
     """
     if quiet or not sys.stderr.isatty():
         yield lambda stage: None
@@ -31,41 +33,34 @@ def stages(quiet: bool, count: int | None = None) -> Iterator[Callable[[str], No
 
     from gsnmf.kernels.compilation import announced_compilation
 
-    bar = () if count is None else (BarColumn(bar_width=20), TextColumn("{task.completed} of {task.total}"))
+    bar = () if count is None else (TextColumn("{task.fields[step]} of {task.total}"),)
     stage, note = (TextColumn("{" + f"task.{name}" + "}", markup=False) for name in ("description", "fields[note]"))
-    columns = (SpinnerColumn(), stage, *bar, TimeElapsedColumn(), note)
+    columns = (SpinnerColumn(), stage, BarColumn(bar_width=20), *bar, TimeElapsedColumn(), note)
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("Starting", total=count, note="")
+        task = progress.add_task("Starting", total=count, note="", step=0)
         begun = 0
 
         def begin(stage: str) -> None:
             nonlocal begun
-            progress.update(task, description=stage, completed=begun, note="", refresh=True)
+            total, done = (None, 0) if count is None else (count, begun)
+            progress.update(task, description=stage, total=total, completed=done, note="", step=begun, refresh=True)
             begun += 1
 
-        with announced_compilation(), _heard(lambda message: progress.update(task, note=message)):
+        def listen(message: str, fraction: float | None) -> None:
+            progress.update(task, note=message)
+            if fraction is not None:
+                total, done = (1, fraction) if count is None else (count, begun - 1 + fraction)
+                progress.update(task, total=total, completed=done)
+
+        with announced_compilation(), heard_by(_Listener(listen)):
             yield begin
 
 
-@contextmanager
-def _heard(listen: Callable[[str], None]) -> Iterator[None]:
-    """Pass the messages of the library's logger on."""
-    logger, handler = logging.getLogger("gsnmf"), _Listener(listen)
-    before = logger.level
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        logger.removeHandler(handler)
-        logger.setLevel(before)
-
-
 class _Listener(logging.Handler):
-    def __init__(self, listen: Callable[[str], None]) -> None:
+    def __init__(self, listen: Callable[[str, float | None], None]) -> None:
         super().__init__(logging.INFO)
         self._listen = listen
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Pass a message on."""
-        self._listen(record.getMessage())
+        """Pass a message on, with the part of the work that is done."""
+        self._listen(record.getMessage(), fraction_of(record))

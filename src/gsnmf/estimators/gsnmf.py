@@ -26,7 +26,7 @@ from gsnmf.estimators.naming import component_names, index_names, index_of, name
 from gsnmf.estimators.target import smallest_factorization
 from gsnmf.factorization.path import Request, solve
 from gsnmf.factorization.registry import Ranks, find_method
-from gsnmf.kernels.compilation import announced_compilation, logger
+from gsnmf.kernels.compilation import announced_compilation
 from gsnmf.matrices import Matrix
 from gsnmf.matrices.checks import check_count, check_positive
 from gsnmf.matrices.wrapping import check_block
@@ -36,16 +36,12 @@ from gsnmf.results.factors import described_factors
 from gsnmf.search.automatic import Effort
 from gsnmf.selection.constraints import Constraints
 from gsnmf.support.arrays import Doubles, Floats, Indices
+from gsnmf.support.progress import logger
 from gsnmf.support.tables import Table
 from gsnmf.weights import DEFAULT_MAX_ITERATIONS, DEFAULT_TOLERANCE, warn_unless_converged
 
 _REMEMBERED = 100
 """Training samples, the strongest of each component, that a model remembers when the training data are gone."""
-
-
-def _logged(stage: str, done: float, total: float, quality: float) -> None:
-    """Progress of a search, as a line of the logger."""
-    logger.info("%s: %.0f%% of the work done, quality %.2f%%", stage, 100 * done / total, 100 * quality)
 
 
 def _members_of(result: Factorization) -> tuple[list[list[int]], list[list[int]]]:
@@ -100,7 +96,8 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     max_iter : int
         Limit on the iterations of the weights.
     verbose : int
-        Above 0, progress is written to standard output; in any case it goes to the logger ``"gsnmf"``.
+        Above 0, a bar on standard output shows how far the search is and the quality so far; in any case progress goes
+        to the logger ``"gsnmf"``.
 
     Attributes
     ----------
@@ -439,7 +436,6 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             constraints=self._constraints,
             members=self.members,
             time_limit=self.time_limit,
-            progress=_logged if self.verbose else None,
         )
         result = solve(samples, request)
         warn_unless_converged(result.weights, self.tol)

@@ -141,7 +141,8 @@ def choose(matrix: Matrix, request: Request) -> Choice:
     if request.checkpoint is not None:
         checkpoint = Checkpoint(request.checkpoint, matrix, request.method.name, rank)
     task = Task(rank, request.effort, checkpoint, limits, request.time_limit, request.progress)
-    choice = request.method.choose(matrix, task)
+    with matrix.many_products():
+        choice = request.method.choose(matrix, task)
     return replace(choice, start=None) if request.scale else choice  # weights of the scaled matrix are of no use
 
 

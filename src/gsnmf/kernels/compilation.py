@@ -12,11 +12,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import inspect
-import logging
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
 from threading import Event
@@ -26,12 +25,13 @@ import numba
 from numba.core import event
 from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
 
+from gsnmf.support.progress import Bar, heard_by, logger
+
 with contextlib.suppress(ImportError, AttributeError):  # no public interface: without it the first fit does the same
     from numba.core.registry import cpu_target
 
     cpu_target.target_context.refresh()
 
-logger = logging.getLogger("gsnmf")
 _warned = Event()
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -164,22 +164,11 @@ class _Announcement(event.Listener):
 def announced_compilation(verbose: int | bool = 0) -> Iterator[None]:
     """Log within the block that kernels are being compiled, if they are.
 
-    The logger is ``"gsnmf"``, the level INFO; with ``verbose`` the records of this logger are also written to standard
-    output within the block.
+    The logger is ``"gsnmf"``, the level INFO; with ``verbose`` its messages are also written to standard output within
+    the block, and progress is drawn as a bar.
     """
-    with event.install_listener("numba:compile", _Announcement()), _shown() if verbose else contextlib.nullcontext():
+    with (
+        event.install_listener("numba:compile", _Announcement()),
+        heard_by(Bar(sys.stdout)) if verbose else nullcontext(),
+    ):
         yield
-
-
-@contextmanager
-def _shown() -> Iterator[None]:
-    handler = logging.StreamHandler(sys.stdout)
-    handler.setFormatter(logging.Formatter("[gsnmf] %(message)s"))
-    before = logger.level
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        logger.removeHandler(handler)
-        logger.setLevel(before)

@@ -19,8 +19,8 @@ from gsnmf.support.arrays import Doubles, Floats
 _NARROW = 8
 """Columns of a block below which sums are taken column by column: vectors so short do not pay."""
 
-_ENTRIES_AT_ONCE = 1 << 20
-"""Stored entries that are worked on at once where each takes temporary memory."""
+_ENTRIES_AT_ONCE = 1 << 16
+"""Stored entries that are worked on at once where each takes temporary memory, which then stays in the cache."""
 
 
 def sparse_dot(matrix: sp.csr_array, block: Floats) -> Floats:
@@ -67,9 +67,7 @@ def sparse_column_sums(matrix: sp.csr_array | sp.csc_array, *, squared: bool = F
     sums = np.zeros(matrix.shape[1])
     for start in range(0, matrix.nnz, _ENTRIES_AT_ONCE):
         part = slice(start, min(start + _ENTRIES_AT_ONCE, matrix.nnz))
-        entries = matrix.data[part].astype(np.float64)
-        if squared:
-            np.square(entries, out=entries)
+        entries = np.square(matrix.data[part], dtype=np.float64) if squared else matrix.data[part]
         sums += np.bincount(_columns_of(matrix, part), weights=entries, minlength=sums.size)
     return sums
 
@@ -78,7 +76,7 @@ def _columns_of(matrix: sp.csr_array | sp.csc_array, part: slice) -> Any:
     """The column of every stored entry in a part of them."""
     if matrix.format == "csr":
         return matrix.indices[part]
-    return np.searchsorted(matrix.indptr, np.arange(part.start, part.stop), side="right") - 1
+    return np.repeat(np.arange(matrix.shape[1]), np.diff(matrix.indptr.clip(part.start, part.stop)))
 
 
 @compiled(inner=True)

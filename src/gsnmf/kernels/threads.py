@@ -22,8 +22,8 @@ from threadpoolctl import ThreadpoolController
 
 from gsnmf.kernels.compilation import compiled
 
-PARALLEL_WORK = 1 << 20
-"""Operations below which threads cost more than they save."""
+PARALLEL_WORK = 1 << 18
+"""Operations, a fraction of a millisecond, below which threads cost more than they save."""
 
 _BLAS_WORK = 1 << 32
 """Multiplications, times processors, in a product from which BLAS threads gain more than they take from the kernels."""

@@ -6,11 +6,13 @@ sparse correction, and everywhere else the low-rank matrix stands by itself.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
 
+from gsnmf.kernels.threads import single_threaded_blas
 from gsnmf.matrices.in_memory import InMemoryMatrix
 from gsnmf.matrices.sparse import SparseMatrix
 from gsnmf.support.arrays import Doubles, Floats, Indices, Sparse
@@ -70,6 +72,9 @@ class LowRankSum(InMemoryMatrix):
         transpose.left, transpose.right, transpose._sparse = self.right, self.left, self._sparse.T
         transpose.__dict__["T"] = self
         return transpose
+
+    def many_products(self) -> AbstractContextManager[None]:  # noqa: D102
+        return single_threaded_blas()
 
     def dot(self, block: Floats) -> Floats:  # noqa: D102
         product = self._sparse.dot(block) + self.left @ (self.right.T @ block)

@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -69,6 +70,10 @@ class Matrix(ABC):
     def n_stored(self) -> int:
         """Number of entries that a product reads: all of a dense matrix, the nonzeros of a sparse one."""
         return self.shape[0] * self.shape[1]
+
+    def many_products(self) -> AbstractContextManager[None]:
+        """To be entered around many products: keeps BLAS to one thread if it would disturb those of this matrix."""
+        return nullcontext()
 
     @property
     @abstractmethod

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
 
 from gsnmf.kernels.sparse_products import sparse_column_sums, sparse_dot, sparse_gram_rows
+from gsnmf.kernels.threads import single_threaded_blas
 from gsnmf.matrices.in_memory import InMemoryMatrix
 from gsnmf.matrices.protocol import BLOCK_BYTES, dense, membership, safe_exponent
 from gsnmf.support.arrays import Doubles, Floats, Indices, Sparse
@@ -60,6 +62,9 @@ class SparseMatrix(InMemoryMatrix):
     @cached_property
     def _by_columns(self) -> sp.csc_array:
         return self._held.tocsc() if self._origin is None else self._origin._by_rows.T
+
+    def many_products(self) -> AbstractContextManager[None]:  # noqa: D102
+        return single_threaded_blas()
 
     def dot(self, block: Floats) -> Floats:  # noqa: D102
         if block.ndim == 2 and block.dtype == np.float64 and np.count_nonzero(block) <= _SPARSE_BLOCK * block.size:

@@ -29,6 +29,7 @@ from gsnmf.search.trials import Fitted, Trials
 from gsnmf.search.work import Work
 from gsnmf.selection.constraints import Constraints, Limits
 from gsnmf.support.arrays import Axis, Indices
+from gsnmf.support.progress import log_progress
 
 Effort = Literal["fast", "balanced", "best"]
 Progress = Callable[[str, float, float, float], None]
@@ -176,20 +177,6 @@ def automatic_search(
         raise
 
 
-def automatic_selection(
-    matrix: Matrix,
-    rank: int | tuple[int, int],
-    effort: Effort = "balanced",
-    *,
-    constraints: Constraints | None = None,
-    time_limit: float | None = None,
-    progress: Progress | None = None,
-) -> Selection:
-    """The selection of `automatic_search`."""
-    options: dict[str, Any] = {"constraints": constraints, "time_limit": time_limit, "progress": progress}
-    return automatic_search(matrix, rank, effort, **options).selection
-
-
 class Search:
     """A search that can be asked for the best so far at any time: see `automatic_search`."""
 
@@ -211,7 +198,7 @@ class Search:
         none = np.empty(0, dtype=np.intp)
         work = Work(self._stages[-1].work, time.monotonic() + check_time_limit(time_limit))
         self._trials = Trials(Candidates(matrix, none, none), self.limits, work)
-        self._progress = progress
+        self._progress = progress or log_progress
         self._rng = np.random.default_rng(0)
         self._entries = float(matrix.n_stored)
         self._best: Fitted | None = None
@@ -290,7 +277,7 @@ class Search:
         return better
 
     def _report(self, stage: _Stage) -> None:
-        if self._progress is not None and self._best is not None:
+        if self._best is not None:
             norm = self.matrix.squared_norm
             quality = 1.0 - math.sqrt(self._best.squared_error / norm) if norm > 0 else 1.0
             total = self._stages[-1].work

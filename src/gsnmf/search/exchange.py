@@ -9,16 +9,12 @@ for what is then left unexplained are tried. What comes back is never worse than
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 import numpy as np
 
-from gsnmf.search.candidates import Candidates, Fit
 from gsnmf.search.trials import BATCH, Exchange, Fitted, Trials
-from gsnmf.search.work import Work
-from gsnmf.selection.constraints import Constraints
 from gsnmf.support.arrays import Axes, Axis
 
 _Item = TypeVar("_Item")
@@ -36,29 +32,6 @@ _GROWN_ROUNDS = 6
 """And for each candidate that completes a selection."""
 _REST = 10
 """Exchanges that are kept before one that failed is tried again with the others."""
-
-
-def refine(candidates: Candidates, fit: Fit, *, seconds: float = math.inf) -> Fit:
-    """Exchange until no single exchange helps.
-
-    Parameters
-    ----------
-    candidates : Candidates
-        Holding the selection.
-    fit : Fit
-        The selection to start from.
-    seconds : float
-        Limit on the time. The trials in hand are finished.
-    """
-    if seconds <= 0:
-        return fit
-    limits = Constraints().resolve(candidates.matrix.shape, fit.columns.size + fit.rows.size)
-    trials = Trials(candidates, limits, Work(math.inf, time.monotonic() + seconds))
-    with trials.running():
-        start = trials.of(fit)
-        better = thoroughly_improved(trials, start)[0]
-        better = better if better is start else trials.polished(better)
-    return better.fit if better.squared_error < fit.squared_error else fit
 
 
 def thoroughly_improved(trials: Trials, fitted: Fitted, until: float = math.inf) -> tuple[Fitted, bool]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,8 +23,7 @@ from gsnmf.applications.unmixing.sampling import sample_pixels
 from gsnmf.applications.unmixing.validity import Validity, check_pixels
 from gsnmf.matrices.checks import check_count
 from gsnmf.support.arrays import Doubles, Floats
-
-logger = logging.getLogger("gsnmf")
+from gsnmf.support.progress import logger
 
 MAX_PIXELS = 10_000
 """Larger scenes are sampled for the choice."""

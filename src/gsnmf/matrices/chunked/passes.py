@@ -8,7 +8,6 @@ the chunks of the rows: a worker that is lost takes its part of them with it, an
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import Callable
 from functools import cached_property, partial
@@ -23,8 +22,7 @@ from gsnmf.matrices.checks import float_type
 from gsnmf.matrices.chunked.chunks import held, inspected
 from gsnmf.matrices.protocol import safe_exponent
 from gsnmf.support.arrays import Doubles
-
-logger = logging.getLogger("gsnmf")
+from gsnmf.support.progress import logger
 
 SPLIT = 8
 """Partial results that are added at a time."""
