@@ -5,8 +5,9 @@ import importlib
 import pytest
 
 NAMES = {
-    "gsnmf": """GSNMF Constraints ConvexSolution Factor Factorization GSNMFSelector Method RankPath Scaling
-        SearchRecord Selection StopReason Table Weights __version__ applications convex datasets factorize
+    "gsnmf": """GSNMF Constraints ConvexSolution Factor Factorization GSNMFSelector Method RankChoice RankPath
+        Scaling SearchRecord Selection StopReason Table Weights __version__ applications choose_rank convex datasets
+        factorize
         fit_weights load methods metrics nmf rank_path save scale select""",
     "gsnmf.convex": """ExactSolution Uniqueness automatic_sizes check_uniqueness is_separable project solve_convex
         solve_exact""",

@@ -7,6 +7,7 @@ from gsnmf.support.version import __version__
 
 if TYPE_CHECKING:
     from gsnmf import applications, convex, datasets, metrics, nmf
+    from gsnmf.choice.rank_choice import RankChoice, choose_rank
     from gsnmf.estimators.gsnmf import GSNMF
     from gsnmf.estimators.selector import GSNMFSelector
     from gsnmf.factorization.functions import factorize, select
@@ -28,6 +29,7 @@ __all__ = [
     "Factorization",
     "GSNMFSelector",
     "Method",
+    "RankChoice",
     "RankPath",
     "Scaling",
     "SearchRecord",
@@ -37,6 +39,7 @@ __all__ = [
     "Weights",
     "__version__",
     "applications",
+    "choose_rank",
     "convex",
     "datasets",
     "factorize",
@@ -52,6 +55,8 @@ __all__ = [
 ]
 
 _HOMES = {
+    "RankChoice": "choice.rank_choice",
+    "choose_rank": "choice.rank_choice",
     "GSNMF": "estimators.gsnmf",
     "GSNMFSelector": "estimators.selector",
     "factorize": "factorization.functions",

@@ -19,7 +19,7 @@ from gsnmf.explanation.residuals import Explanation
 from gsnmf.matrices.checks import check_count, check_indices
 from gsnmf.results import Factorization
 from gsnmf.support.arrays import Axis, Floats, Indices
-from gsnmf.support.optional import import_optional
+from gsnmf.support.optional import axes_or_new
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -194,11 +194,7 @@ def plot_reconstructions(
 
 
 def _axes(ax: Axes | None) -> Axes:
-    if ax is not None:
-        return ax
-    plt = import_optional("matplotlib.pyplot", "gsnmf.plotting", 'pip install "gsnmf[plots]"')
-    axes: Axes = plt.subplots(layout="constrained")[1]
-    return axes
+    return axes_or_new(ax, "gsnmf.plotting")
 
 
 def _check_axis(axis: Any) -> Axis:

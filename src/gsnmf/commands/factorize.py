@@ -20,8 +20,10 @@ from rich.console import Console
 from rich.markup import escape
 from sklearn.exceptions import ConvergenceWarning
 
+from gsnmf.choice.rank_choice import choose_rank
 from gsnmf.commands.effects import check_effects
 from gsnmf.commands.progress import stages
+from gsnmf.commands.ranks import parse_rank
 from gsnmf.commands.tables import print_factors, print_qualities
 from gsnmf.commands.wishes import parse_constraints
 from gsnmf.datasets.readers import FORMATS, STREAMED_FORMATS, LabelledMatrix, read_matrix
@@ -86,6 +88,8 @@ Examples:
 \b
   gsnmf factorize table.csv --rank 8
   gsnmf factorize reviews.txt --rank 12 --tfidf --effort best
+  gsnmf factorize table.csv --rank auto
+  gsnmf factorize table.csv --rank 5-40
   gsnmf factorize counts.mtx --rank 10 --columns words.txt --rows titles.txt
   gsnmf factorize faces/ --rank 20 --normalize --out faces-report
   gsnmf factorize spectra.npz --key M --rank 3,2 --method spa-both
@@ -115,7 +119,13 @@ def factorize(
         Path, typer.Argument(help="Matrix, table, documents or images; - for standard input.", readable=False)
     ],
     rank: Annotated[
-        str, typer.Option("--rank", "-r", metavar="R|C,R", help="Columns and rows in all; or columns,rows: 6,4.")
+        str,
+        typer.Option(
+            "--rank",
+            "-r",
+            metavar="R|C,R|A-B|auto",
+            help="Columns and rows in all; columns,rows: 6,4; or auto.",
+        ),
     ],
     method: Annotated[Method, typer.Option(help="How to choose; see below.", metavar="NAME")] = _AUTO,
     effort: Annotated[Effort, typer.Option(help="For auto: about 1 s, 10 s, or minutes.")] = Effort.balanced,
@@ -177,7 +187,7 @@ def factorize(
     folder = out or Path(f"{'stdin' if file == STANDARD_INPUT else file.resolve().stem}-gsnmf")
     check_writable(folder, _FILES)
     started = time.perf_counter()
-    with stages(quiet, 4) as stage:
+    with stages(quiet, 5 if isinstance(asked_rank, range) else 4) as stage:
         stage("Reading")
         data = read_matrix(
             file,
@@ -197,20 +207,25 @@ def factorize(
         if column_major and data.image_shape is None:
             raise typer.BadParameter("--column-major has no effect on a matrix without images; see --image-shape.")
         data = _weighted(data, tfidf, normalize)
-        stage("Choosing columns and rows")
         wishes = {
             "include_columns": include_columns,
             "exclude_columns": exclude_columns,
             "include_rows": include_rows,
             "exclude_rows": exclude_rows,
         }
+        constraints = parse_constraints(wishes, at_least, data)
+        choice = None
+        if isinstance(asked_rank, range):
+            stage("Choosing the rank")
+            choice = choose_rank(data.held, asked_rank, effort=effort.value, constraints=constraints)
+        stage("Choosing columns and rows")
         request = Request.of(
-            asked_rank,
+            choice.rank if choice else asked_rank,
             method=method.value,
             effort=effort.value,
             scale=scale,
             tolerance=tolerance,
-            constraints=parse_constraints(wishes, at_least, data),
+            constraints=constraints,
             members=members,
             time_limit=time_limit,
         )
@@ -219,7 +234,7 @@ def factorize(
         comparison = NO_COMPARISON if compare_with is False else compare(result, nmf=bool(compare_with))
         stage("Writing the report")
         parameters = {
-            "Rank": rank,
+            "Rank": f"{choice.rank}, chosen from {choice.ranks[0]} to {choice.ranks[-1]}" if choice else rank,
             "Method": method.value,
             "Effort": effort.value,
             "Weighting": ", ".join(n for n, on in (("tf-idf", tfidf), ("rows sum to one", normalize)) if on) or "none",
@@ -234,19 +249,6 @@ def factorize(
     _print(folder, findings, as_json, quiet)
     if not result.converged:
         raise typer.Exit(NOT_CONVERGED)
-
-
-def parse_rank(text: str) -> int | tuple[int, int]:
-    """A number of factors, or of columns and rows."""
-    try:
-        numbers = [int(part) for part in text.split(",")]
-    except ValueError:
-        numbers = []
-    if len(numbers) == 1 and numbers[0] > 0:
-        return numbers[0]
-    if len(numbers) == 2 and min(numbers) >= 0:
-        return numbers[0], numbers[1]
-    raise typer.BadParameter(f"--rank must be a positive integer or a pair such as 6,4; got {text!r}.")
 
 
 def _parse_shape(text: str | None) -> tuple[int, int] | None:

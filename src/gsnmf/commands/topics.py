@@ -61,7 +61,10 @@ def topics(
         Path, typer.Argument(help="Table, JSON lines, text or folder; - for standard input.", readable=False)
     ],
     rank: Annotated[
-        str, typer.Option("--rank", "-r", metavar="R|W,D", help="Number of topics; or of words and documents: 8,4.")
+        str,
+        typer.Option(
+            "--rank", "-r", metavar="R|W,D|A-B|auto", help="Number of topics; words,documents: 8,4; or choose: auto."
+        ),
     ] = "12",
     text_column: Annotated[str | None, typer.Option(help="Column of the texts.", metavar="NAME")] = None,
     label_column: Annotated[str | None, typer.Option(help="Column of labels.", metavar="NAME")] = None,
@@ -85,13 +88,14 @@ def topics(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only where the page is.")] = False,
 ) -> None:
     """Read, find topics, write and print; `HELP` says the rest."""
-    from gsnmf.commands.factorize import check_writable, parse_rank
+    from gsnmf.commands.factorize import check_writable
+    from gsnmf.commands.ranks import parse_rank
 
     asked = parse_rank(rank)
     folder = out or Path(f"{'stdin' if str(file) == '-' else file.resolve().stem}-topics")
     check_writable(folder)
     started = time.perf_counter()
-    with stages(quiet, 5) as stage:
+    with stages(quiet, 6 if isinstance(asked, range) else 5) as stage:
         stage("Reading")
         texts = _read(file, format, (text_column, label_column, id_column, date_column), encoding)
         listed: Any = _stop_words(stop_words) or ("english" if language is Language.english else None)
@@ -101,7 +105,7 @@ def topics(
         parameters = {
             "Source": texts.source,
             "Column of texts": texts.text_column,
-            "Rank": rank,
+            "Rank": str(model.rank_choice.rank) if model.rank_choice else rank,
             "Effort": effort.value,
             "Language": language.value,
             "Words in at least": f"{min_df} documents",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from gsnmf.estimators.automatic_rank import automatic_rank
 from gsnmf.estimators.coefficients import (
     COEFFICIENTS,
     Coefficients,
@@ -66,10 +67,10 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    n_components : int, pair (n_features, n_samples), or None
+    n_components : int, pair (n_features, n_samples), "auto", or None
         How many anchor features and pure samples to choose in all, or how many of each. A matrix has no more to give
-        than its larger dimension: a larger number gives all there is. None: as many as it takes to reach
-        ``target_error``.
+        than its larger dimension: a larger number gives all there is. "auto": as many, from 2 to 30, as help to predict
+        entries that are left out (`gsnmf.choose_rank`). None: as many as it takes to reach ``target_error``.
     target_error : float
         For ``n_components=None``: the relative error to reach, with as few components as possible and at most 200. An
         error says so at once if truncated SVD proves it out of reach, as it often is for text.
@@ -125,6 +126,8 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         If the training data has names of features.
     sample_names_in_ : tuple of str, or None
         If the training data is a DataFrame with an index of names.
+    rank_choice_ : RankChoice
+        With ``n_components="auto"``: every number that was tried, and why this one is recommended.
     result_ : Factorization
         What `gsnmf.factorize` would return, with the training data in it. It is not pickled.
 
@@ -164,7 +167,7 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        n_components: int | tuple[int, int] | None = 10,
+        n_components: int | tuple[int, int] | Literal["auto"] | None = 10,
         *,
         target_error: float = 0.1,
         method: str = "auto",
@@ -414,13 +417,19 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"coefficients must be 'refit' or 'model'; got {self.coefficients!r}.")
         if self.coefficients == "model" and self.members != 1:
             raise ValueError("coefficients must be 'refit' with members above 1; got 'model'.")
+        self.__dict__.pop("rank_choice_", None)
         method = find_method(self.method)
         if self.n_components is None:
             if method.ranks == Ranks.PAIR:
                 raise ValueError(f"method={self.method!r} needs n_components=(n_features, n_samples); got None.")
             goal = check_positive(self.target_error, "target_error")
             return smallest_factorization(samples, goal, lambda rank: self._of_rank(samples, rank))
-        wanted = self.n_components
+        wanted: Any = self.n_components
+        if isinstance(wanted, str):
+            if wanted != "auto":
+                raise ValueError(f"n_components must be a number, a pair, 'auto' or None; got {wanted!r}.")
+            self.rank_choice_ = automatic_rank(samples, method, self._constraints, self.effort)
+            wanted = self.rank_choice_.rank
         if isinstance(wanted, numbers.Integral) and not isinstance(wanted, bool):
             wanted = min(int(wanted), max(samples.shape))
         return self._of_rank(samples, method.checked_rank(wanted, samples.shape, name="n_components"))

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 def import_optional(module: str, purpose: str, remedy: str) -> Any:
@@ -23,3 +26,12 @@ def import_optional(module: str, purpose: str, remedy: str) -> Any:
         if error.name is None or error.name.split(".")[0] != library:
             raise
         raise ModuleNotFoundError(f"{purpose} needs {library}; {remedy}", name=library) from None
+
+
+def axes_or_new(ax: Axes | None, purpose: str) -> Axes:
+    """The Matplotlib axes given, or new ones in a figure of their own."""
+    if ax is not None:
+        return ax
+    plt = import_optional("matplotlib.pyplot", purpose, 'pip install "gsnmf[plots]"')
+    axes: Axes = plt.subplots(layout="constrained")[1]
+    return axes

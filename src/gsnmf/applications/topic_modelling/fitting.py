@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,13 +13,14 @@ from gsnmf.applications.topic_modelling.assignment import NO_TOPIC, coefficients
 from gsnmf.applications.topic_modelling.dates import read_date
 from gsnmf.applications.topic_modelling.model import TopicModel
 from gsnmf.applications.topic_modelling.vocabulary import StopWords, check_texts, fit_vectorizer
+from gsnmf.choice.rank_choice import USUAL_RANKS, RankChoice, choose_rank
 from gsnmf.results import Factorization
 from gsnmf.search.automatic import Effort
 
 
 def topics(
     texts: Any,
-    rank: int | tuple[int, int] = 12,
+    rank: int | tuple[int, int] | range | Literal["auto"] = 12,
     *,
     labels: Sequence[object] | None = None,
     ids: Sequence[object] | None = None,
@@ -43,8 +44,9 @@ def topics(
     ----------
     texts : sequence of str, or Series
         The documents. Missing ones are empty.
-    rank : int, or pair (n_words, n_documents)
-        How many topics, or how many words and documents to choose as topics.
+    rank : int, pair (n_words, n_documents), range, or "auto"
+        How many topics, or how many words and documents to choose as topics. From a range, or from 2 to 30 with "auto",
+        `gsnmf.choose_rank` chooses.
     labels, ids, dates : sequences, optional
         A label, a name and a date per document. Names are by default the index of a Series, or numbers. Dates are
         text such as "2024-05-31", "2024-05" or "2024", or dates of Python, NumPy or pandas.
@@ -86,8 +88,12 @@ def topics(
     fitted, matrix = fit_vectorizer(
         held, stop_words=stop_words, min_df=min_df, max_df=max_df, ngrams=ngrams, vectorizer=vectorizer
     )
+    choice = None
+    if isinstance(rank, (str, range)):
+        tell("Choosing the number of topics")
+        choice = _chosen_rank(matrix, rank, effort)
     tell("Choosing words and documents")
-    result = gsnmf.factorize(matrix, rank, method=method, effort=effort)
+    result = gsnmf.factorize(matrix, choice.rank if choice else rank, method=method, effort=effort)
     tell("Assigning documents to topics")
     return TopicModel(
         result=result,
@@ -96,8 +102,15 @@ def topics(
         ids=tuple(str(name) for name in names) or tuple(map(str, range(len(held)))),
         labels=tuple("" if label is None else str(label) for label in classes),
         dates=days,
+        rank_choice=choice,
         **_assigned(matrix, result),
     )
+
+
+def _chosen_rank(matrix: sp.csr_array, rank: str | range, effort: Effort) -> RankChoice:
+    if isinstance(rank, str) and rank != "auto":
+        raise ValueError(f"rank must be a number, a pair, a range or 'auto'; got {rank!r}.")
+    return choose_rank(matrix, rank if isinstance(rank, range) else USUAL_RANKS, effort=effort)
 
 
 def _assigned(matrix: sp.csr_array, result: Factorization) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from gsnmf.applications.topic_modelling.coherence import document_coherence, win
 from gsnmf.applications.topic_modelling.dates import Date, periods
 from gsnmf.applications.topic_modelling.passages import Passage, find_passage
 from gsnmf.applications.topic_modelling.vocabulary import check_texts, nonnegative, word_sequences
+from gsnmf.choice.rank_choice import RankChoice
 from gsnmf.matrices.protocol import largest_of
 from gsnmf.results import Factorization
 from gsnmf.support.arrays import Doubles, Indices
@@ -89,6 +90,8 @@ class TopicModel:
         The topic whose documents each document resembles most; -1 for a document without a known word.
     means : array, shape (n_topics, n_words)
         The mean document of each topic.
+    rank_choice : RankChoice or None
+        Why there are so many topics, if their number was chosen: see `gsnmf.choose_rank`.
     """
 
     result: Factorization
@@ -102,6 +105,7 @@ class TopicModel:
     weights: Doubles
     document_topics: Indices
     means: Doubles = field(default_factory=lambda: np.empty((0, 0)))
+    rank_choice: RankChoice | None = None
 
     def __repr__(self) -> str:
         m, n = self.result.matrix.shape

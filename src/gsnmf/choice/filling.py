@@ -1,0 +1,110 @@
+"""Predict the entries that are left out by a matrix of low rank, whose rank grows as long as the prediction improves.
+
+So few entries are missing that filling them, taking a truncated singular value decomposition of the filled matrix and
+filling them again from that settles in a few steps. A step is two products of the filled matrix, which a sparse matrix
+makes as fast as any other, with the singular vectors at hand. Where much is missing, `gsnmf.matrices.completion` is the
+better way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gsnmf.choice.left_out import LeftOut
+from gsnmf.kernels.threads import single_threaded_blas
+from gsnmf.matrices import InMemoryMatrix
+from gsnmf.matrices.holding import hold
+from gsnmf.support.arrays import Doubles
+
+_MAX_STEPS = 30
+"""Steps at each rank, at most."""
+_SETTLED = 1e-3
+"""A rank is done when a step changes the predictions by less than this part."""
+_FIRST_STEPS = 6
+"""Steps of the pair of singular vectors that is added, before the others."""
+_PATIENCE = 3
+"""Ranks in a row that may predict worse than the best."""
+
+
+@dataclass(frozen=True)
+class Filling:
+    """A matrix with predictions in place of what was left out.
+
+    Attributes
+    ----------
+    matrix : InMemoryMatrix
+    rank : int
+        Of the matrix of low rank that predicts best.
+    squared_error : float
+        Of its predictions, weighted.
+    """
+
+    matrix: InMemoryMatrix
+    rank: int
+    squared_error: float
+
+
+def filled(left_out: LeftOut, max_rank: int) -> Filling:
+    """Fill what was left out by the matrix of low rank, of at most ``max_rank``, that predicts it best.
+
+    The rank is all that the filled matrix has learned from the entries left out.
+    """
+    m, n = left_out.shape
+    left, right = np.zeros((m, 0)), np.zeros((n, 0))
+    best: tuple[float, int, Doubles] = (np.inf, 0, np.zeros(left_out.values.nnz))
+    with single_threaded_blas():
+        for rank in range(1, min(max_rank, m, n) + 1):
+            left, right = _grown(left_out, left, right)
+            left, right, predictions = _settled(left_out, right)
+            error = left_out.weighted_squares(left_out.values.data - predictions)
+            if error < best[0]:
+                best = error, rank, predictions
+            if rank - best[1] == _PATIENCE:
+                break
+    left_out.fill(best[2])
+    return Filling(hold(left_out.filled), best[1], best[0])
+
+
+def _settled(left_out: LeftOut, right: Doubles) -> tuple[Doubles, Doubles, Doubles]:
+    """Fill and decompose in turn until the predictions change no more.
+
+    They start from zero at every rank: one that was too large at a smaller rank might otherwise become a factor of its
+    own, which no other entry contradicts.
+    """
+    predictions = np.zeros(left_out.values.nnz)
+    left_out.fill(predictions)
+    for _ in range(_MAX_STEPS):
+        left, right = _step(left_out, right)
+        before = predictions
+        predictions = np.maximum(left_out.values.data - left_out.errors(left, right), 0.0)
+        left_out.fill(predictions)
+        if np.linalg.norm(predictions - before) <= _SETTLED * np.linalg.norm(predictions):
+            break
+    return left, right, predictions
+
+
+def _step(left_out: LeftOut, right: Doubles) -> tuple[Doubles, Doubles]:
+    """U S and V of a singular value decomposition, one step of simultaneous iteration from the right vectors."""
+    Q = np.linalg.qr(_dot(left_out, right))[0]
+    V, values, Wt = np.linalg.svd(_dot(left_out, Q, transposed=True), full_matrices=False)
+    return np.ascontiguousarray((Q @ Wt.T) * values), np.ascontiguousarray(V)
+
+
+def _grown(left_out: LeftOut, left: Doubles, right: Doubles) -> tuple[Doubles, Doubles]:
+    """One more pair: the leading one of what the others leave of the filled matrix."""
+    v: Doubles = np.random.default_rng(right.shape[1]).random((right.shape[0],))
+    u: Doubles = np.zeros(left.shape[0])
+    for _ in range(_FIRST_STEPS):
+        v -= np.asarray(right @ (right.T @ v))
+        v /= np.linalg.norm(v) or 1.0
+        u = _dot(left_out, v[:, None])[:, 0] - left @ (right.T @ v)
+        v = _dot(left_out, u[:, None], transposed=True)[:, 0] - right @ (left.T @ u)
+    scale = float(np.linalg.norm(v)) or 1.0
+    return np.column_stack([left, u]), np.column_stack([right, v / scale])
+
+
+def _dot(left_out: LeftOut, block: Doubles, *, transposed: bool = False) -> Doubles:
+    matrix = left_out.filled.T if transposed else left_out.filled
+    return np.asarray(matrix @ block.astype(matrix.dtype, copy=False), dtype=np.float64)

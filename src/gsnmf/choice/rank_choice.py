@@ -1,0 +1,350 @@
+r"""How many columns and rows: as many as help to predict entries that were left out.
+
+The error on the whole matrix falls with every column and row that is added, also where only noise is left. The error on
+entries that the factorization has not seen does not. So a tenth of the entries is left out and filled by a matrix of
+low rank (`gsnmf.choice.filling`), factorizations of all ranks are found on the filled matrix, each from the one before
+it (`gsnmf.search.nested`), and their products are compared with what was left out. That is repeated with other entries.
+
+Leaving out whole rows and columns would not do: it leaves out the very ones that should be chosen.
+
+The error e(k) does not simply have its minimum at the right rank k. Chosen columns and rows carry their own noise, and
+more of them average it out, so that e falls even where nothing but noise is left. How much noise they carry is known:
+the matrix of low rank that fills the entries best, of rank c and error :math:`e_c`, carries next to none. If each of
+its c factors is made of k / c columns and rows with independent noise, one more of them lowers the squared error by
+:math:`(e(k)^2 - e_c^2) / (k + c)`, and by at most about twice as much if the best is taken. The recommended rank
+minimises
+
+.. math:: e(k)^2 + \sum_{i < k} \Bigl(2 g e^* \min(e^*, 1 - e^*)
+    + 2 \frac{\max(0, e(i)^2 - e_c^2)}{i + c} \Bigr), \qquad e^* = \min_k e(k) .
+
+Each column or row has to lower the error by more than averaging does, by a least gain g of the smallest error, or of
+what is explained, if that is less; both count as one percent where they are less.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gsnmf.choice.drawing import draw_rank_choice
+from gsnmf.choice.filling import Filling, filled
+from gsnmf.choice.left_out import LeftOut, leave_out
+from gsnmf.choice.matching import agreement
+from gsnmf.matrices import InMemoryMatrix, wrap
+from gsnmf.matrices.checks import check_count, check_positive
+from gsnmf.search.automatic import Effort, Progress, check_effort
+from gsnmf.search.nested import NestedFit, nested_fits
+from gsnmf.selection.constraints import Constraints
+from gsnmf.support.arrays import Doubles, Indices
+from gsnmf.support.progress import log_progress, logger
+from gsnmf.support.records import Record
+from gsnmf.support.tables import Table
+from gsnmf.support.words import percent
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+USUAL_RANKS = range(2, 31)
+"""The ranks that are tried unless others are asked for."""
+_WORK: dict[Effort, float] = {"fast": 1.0, "balanced": 6.0, "best": 50.0}
+"""Nominal seconds of the exchanges of all ranks together, for each repeat."""
+_CANDIDATES: dict[Effort, int] = {"fast": 100, "balanced": 100, "best": 300}
+"""Columns, and rows, among which to choose."""
+_AVERAGING = 2.0
+"""How much more than one column or row on average the best one lowers the error by averaging noise."""
+_EXACT = 0.01
+"""Relative error below which ranks are compared as if it was this: weights are not more exact."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RankChoice(Record):
+    """The ranks that were tried, what each is worth, and the one that is recommended.
+
+    Attributes
+    ----------
+    rank : int
+        The recommended rank.
+    reason : str
+        Why, in words.
+    ranks : int array
+        All ranks that were tried, in increasing order; the other arrays have one entry for each.
+    qualities : array
+        One minus the relative error on the whole matrix, of a quick search.
+    errors : array
+        Relative error on entries that were left out.
+    standard_errors : array
+        Of the difference between this error and that of the recommended rank, for which it is 0.
+    stabilities : array
+        Agreement of the factors that were found with different entries left out, from 0 to 1: see
+        `gsnmf.choice.matching.agreement`.
+    n_columns : int array
+        How many of the indices were columns, on the whole matrix.
+    rank_seconds : array
+        Seconds spent on each rank.
+    seconds : float
+        Seconds spent in all.
+    """
+
+    rank: int
+    reason: str
+    ranks: Indices
+    qualities: Doubles
+    errors: Doubles
+    standard_errors: Doubles
+    stabilities: Doubles
+    n_columns: Indices
+    rank_seconds: Doubles = field(compare=False)
+    seconds: float = field(compare=False)
+
+    @property
+    def table(self) -> Table:
+        """One row per rank."""
+        header = ("rank", "columns", "quality", "left-out error", "standard error", "stability", "seconds")
+        columns = (
+            self.ranks, self.n_columns, self.qualities, self.errors, self.standard_errors, self.stabilities,
+            self.rank_seconds,
+        )  # fmt: skip
+        return Table(header, tuple(zip(*(column.tolist() for column in columns), strict=True)), self.reason)
+
+    def to_frame(self) -> pd.DataFrame:
+        """The table as a pandas DataFrame."""
+        return self.table.to_frame()
+
+    def plot(self, *, ax: Axes | None = None) -> Axes:
+        """Error on left-out entries, error on the whole matrix and stability over the ranks.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            The axes to draw on; new ones by default.
+        """
+        return draw_rank_choice(self, ax)
+
+    def __repr__(self) -> str:
+        return f"RankChoice: rank {self.rank} of {self.ranks[0]} to {self.ranks[-1]}. {self.reason}"
+
+    def _repr_html_(self) -> str:
+        return self.table._repr_html_()
+
+
+def choose_rank(
+    matrix: Any,
+    ranks: Iterable[int] = USUAL_RANKS,
+    *,
+    n_repeats: int = 5,
+    left_out: float = 0.1,
+    least_gain: float = 0.006,
+    effort: Effort = "balanced",
+    constraints: Constraints | None = None,
+    random_state: int | np.random.Generator = 0,
+    progress: Progress | None = None,
+) -> RankChoice:
+    r"""Recommend how many columns and rows to explain a matrix by.
+
+    Entries are left out, factorizations of all ranks are found without them, and the rank is recommended that predicts
+    them well without any column or row that hardly helps.
+
+    Parameters
+    ----------
+    matrix : array-like, DataFrame or sparse array, shape (m, n)
+        Finite and nonnegative.
+    ranks : ints
+        The ranks to try. Those above the smaller dimension of the matrix are left out.
+    n_repeats : int
+        How often to leave out entries, other ones each time.
+    left_out : float
+        Share of the entries that is left out each time; of a sparse matrix a share of the stored ones, and zeros.
+    least_gain : float
+        By how much each column or row has to lower the error on left-out entries beyond what averages noise, as a part
+        of the smallest error, or of what is explained, if that is less.
+    effort : {"fast", "balanced", "best"}
+        How thoroughly to search for columns and rows of each rank.
+    constraints : gsnmf.Constraints, optional
+        As for `gsnmf.factorize`. ``at_most=(1000, 0)``, for instance, is about columns alone.
+    random_state : int or numpy.random.Generator
+        Which entries are left out.
+    progress : callable, optional
+        Called with what is being done, how much is done, how much there is to do, and the best quality so far; by
+        default these are messages of the logger ``"gsnmf"``.
+
+    Returns
+    -------
+    RankChoice
+
+    Notes
+    -----
+    All ranks share the completion and the products of the candidates, and each selection starts from the one of the
+    rank before. The whole costs less than ten factorizations of the largest rank. A sparse matrix stays sparse.
+
+    Examples
+    --------
+    >>> import gsnmf
+    >>> from gsnmf.datasets import planted
+    >>> data = planted((60, 50), n_columns=3, n_rows=2, noise_level=0.05, random_state=0)
+    >>> gsnmf.choose_rank(data.matrix, range(2, 9)).rank
+    5
+    """
+    began = time.perf_counter()
+    held = wrap(matrix)
+    if not isinstance(held, InMemoryMatrix):
+        raise ValueError(
+            "choose_rank needs a matrix in memory; got a Dask array. Choose the rank for some of its rows, "
+            "matrix[:k].compute()."
+        )
+    tried = _checked_ranks(ranks, held.shape)
+    repeats = check_count(n_repeats, "n_repeats")
+    share = _checked_share(left_out, repeats)
+    gain = check_positive(least_gain, "least_gain")
+    if held.squared_norm == 0.0:
+        raise ValueError("matrix must have an entry above zero: of a matrix of zeros no rank is better than another.")
+    tell = _Reporter(progress or log_progress, repeats + 1)
+    search = partial(
+        nested_fits,
+        ranks=tried,
+        work=_WORK[check_effort(effort)],
+        n_candidates=_CANDIDATES[effort],
+        constraints=constraints,
+    )
+    whole = search(held, progress=tell.of("whole matrix"))
+    tell.quality = 1.0 - _relative_error(whole[tried[-1]], held)
+    judged: list[_Judged] = []
+    for number, part in enumerate(leave_out(held, share, repeats, np.random.default_rng(random_state)), 1):
+        filling = filled(part, tried[-1])
+        fits = search(filling.matrix, progress=tell.of(f"entries left out, {number} of {repeats}"))
+        judged.append(_Judged(part, filling, fits))
+    choice = _chosen(held, tried, whole, judged, gain, began)
+    logger.info("%s", choice)
+    return choice
+
+
+class _Judged(NamedTuple):
+    """Entries that were left out, the matrix of low rank that predicts them, and the factorizations that do."""
+
+    part: LeftOut
+    filling: Filling
+    fits: dict[int, NestedFit]
+
+
+class _Reporter:
+    """Turns the progress of each of several searches into that of the whole."""
+
+    def __init__(self, progress: Progress, n_searches: int) -> None:
+        self.progress, self.n_searches = progress, n_searches
+        self.begun = -1
+        self.quality = 0.0
+
+    def of(self, stage: str) -> Any:
+        """What the next search is to call with the share of it that is done."""
+        self.begun += 1
+        return partial(self._tell, stage, self.begun)
+
+    def _tell(self, stage: str, begun: int, share: float) -> None:
+        self.progress(stage, begun + share, float(self.n_searches), self.quality)
+
+
+def _chosen(
+    matrix: InMemoryMatrix,
+    ranks: list[int],
+    whole: dict[int, NestedFit],
+    judged: list[_Judged],
+    least_gain: float,
+    began: float,
+) -> RankChoice:
+    norm = sum(one.part.squared_norm for one in judged)
+    sums = [_summed_errors(judged, rank) for rank in ranks]
+    errors = np.sqrt([by_row.sum() / norm for by_row, _ in sums])
+    best = _recommended(np.array(ranks), errors, judged, norm, least_gain)
+    doubts = [max(_doubt(a, b) for a, b in zip(one, sums[best], strict=True)) for one in sums]
+    seconds = [whole[rank].seconds + sum(one.fits[rank].seconds for one in judged) for rank in ranks]
+    return RankChoice(
+        rank=ranks[best],
+        reason=_reason(ranks, errors, best),
+        ranks=np.array(ranks, dtype=np.intp),
+        qualities=np.array([1.0 - _relative_error(whole[rank], matrix) for rank in ranks]),
+        errors=errors,
+        standard_errors=np.array(doubts) / (2.0 * norm * np.where(errors > 0, errors, 1.0)),
+        stabilities=np.array([_stability(rank, whole, judged) for rank in ranks]),
+        n_columns=np.array([whole[rank].fitted.fit.columns.size for rank in ranks], dtype=np.intp),
+        rank_seconds=np.array(seconds),
+        seconds=time.perf_counter() - began,
+    )
+
+
+def _recommended(ranks: Indices, errors: Doubles, judged: list[_Judged], norm: float, least_gain: float) -> int:
+    """Position of the rank that minimises what is written at the top of this module."""
+    squares, least = errors**2, max(_EXACT, float(errors.min()))
+    flat = 2.0 * least_gain * least * max(_EXACT, min(least, 1.0 - least))
+    factors = float(np.median([one.filling.rank for one in judged]))
+    noiseless = sum(one.filling.squared_error for one in judged) / norm
+    per_index = flat + _AVERAGING * np.maximum(0.0, squares - noiseless) / (ranks + factors)
+    prices = np.cumsum(np.concatenate([[0.0], per_index[:-1] * np.diff(ranks)]))
+    return int(np.argmin(squares + prices))
+
+
+def _summed_errors(judged: list[_Judged], rank: int) -> tuple[Doubles, Doubles]:
+    """Sums of squared errors on left-out entries, one per row and one per column."""
+    m, n = judged[0].part.shape
+    by_row, by_column = np.zeros(m), np.zeros(n)
+    for part, _, fits in judged:
+        fitted = fits[rank].fitted
+        rows, columns = part.sums(part.errors(fitted.left, np.ascontiguousarray(fitted.right.T)))
+        by_row += rows
+        by_column += columns
+    return by_row, by_column
+
+
+def _doubt(sums: Doubles, others: Doubles) -> float:
+    """Standard error of the difference of two sums over rows that stand for all rows there could be."""
+    return float(np.sqrt(sums.size) * np.std(sums - others))
+
+
+def _stability(rank: int, whole: dict[int, NestedFit], judged: list[_Judged]) -> float:
+    """Mean agreement of the factors of each two searches."""
+    fits = [whole[rank].fitted, *(one.fits[rank].fitted for one in judged)]
+    return float(np.mean([agreement(a.left, a.right.T, b.left, b.right.T) for a, b in combinations(fits, 2)]))
+
+
+def _relative_error(found: NestedFit, matrix: InMemoryMatrix) -> float:
+    return float(np.sqrt(max(0.0, found.fitted.squared_error) / matrix.squared_norm))
+
+
+def _reason(ranks: list[int], errors: Doubles, best: int) -> str:
+    """Why this rank."""
+    error, least = percent(float(errors[best])), percent(float(errors.min()))
+    more = f"More columns and rows do no more than average noise: the smallest error of all ranks tried is {least}."
+    if best == 0:
+        return f"At rank {ranks[0]}, the smallest tried, the error on left-out entries is {error}. {more}"
+    fallen = (
+        f"The error on left-out entries falls from {percent(float(errors[0]))} at rank {ranks[0]} to {error} at rank"
+    )
+    if best == len(ranks) - 1:
+        return f"{fallen} {ranks[best]}, the largest tried, and is still falling: try larger ranks."
+    return f"{fallen} {ranks[best]}. {more}"
+
+
+def _checked_ranks(ranks: Any, shape: tuple[int, int]) -> list[int]:
+    try:
+        given = sorted({check_count(rank, "every one of ranks") for rank in ranks})
+    except TypeError:
+        raise TypeError(f"ranks must be integers, such as range(2, 31); got {ranks!r}.") from None
+    fitting = [rank for rank in given if rank <= min(shape)]
+    if not fitting:
+        raise ValueError(f"ranks must have one in [1, {min(shape)}] for a matrix of shape {shape}; got {ranks!r}.")
+    return fitting
+
+
+def _checked_share(left_out: Any, repeats: int) -> float:
+    share = check_positive(left_out, "left_out")
+    if share * repeats > 1.0 or share > 0.5:
+        raise ValueError(
+            f"left_out must be at most {min(0.5, 1.0 / repeats):.3g} with n_repeats={repeats}, so that other entries "
+            f"are left out each time; got {left_out!r}."
+        )
+    return share

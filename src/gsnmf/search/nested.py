@@ -1,0 +1,110 @@
+"""Selections of many ranks, each from the one before it: pursuit and exchanges upwards, then downwards.
+
+A candidate's products with the matrix are computed once for all ranks. On the way up, each selection grows by the
+candidates with the largest guaranteed decrease of the error and is improved by exchanges. On the way down it loses the
+index that explains least and is improved again. Of each rank the better of the two selections is kept. The way down
+finds what the way up has missed: an index that only helps together with others.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from gsnmf.matrices.protocol import Matrix
+from gsnmf.search.candidates import candidate_pool
+from gsnmf.search.exchange import completed, improved
+from gsnmf.search.trials import Fitted, Trials
+from gsnmf.search.work import Work
+from gsnmf.selection.constraints import Constraints
+
+_ROUNDS = 12
+"""Rounds of coordinate descent after an index was dropped."""
+_FAILURES = 24
+"""Exchanges in a row that may fail."""
+
+
+@dataclass(frozen=True)
+class NestedFit:
+    """A selection with its weights, and the seconds that it took from the one before it."""
+
+    fitted: Fitted
+    seconds: float
+
+
+def nested_fits(
+    matrix: Matrix,
+    ranks: Iterable[int],
+    *,
+    work: float,
+    n_candidates: int,
+    constraints: Constraints | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> dict[int, NestedFit]:
+    """Selections of all ranks, with their weights.
+
+    Parameters
+    ----------
+    matrix : Matrix
+    ranks : ints
+    work : float
+        Nominal seconds that all exchanges together may take: see `gsnmf.search.work`.
+    n_candidates : int
+        Candidates per side.
+    constraints : Constraints, optional
+    progress : callable, optional
+        Called with the share of the ranks that is done.
+
+    Returns
+    -------
+    dict
+        Of each rank its selection, which has fewer indices if these explain everything.
+    """
+    ordered = sorted(set(ranks))
+    limits = {rank: (constraints or Constraints()).resolve(matrix.shape, rank) for rank in ordered}
+    last = limits[ordered[-1]]
+    trials = Trials(candidate_pool(matrix, max(n_candidates, ordered[-1]), last), last, Work(float("inf")))
+    shares = {rank: 0.5 * work * rank / sum(ordered) for rank in ordered}
+    found: dict[int, NestedFit] = {}
+    steps = [(rank, True) for rank in ordered] + [(rank, False) for rank in reversed(ordered[:-1])]
+    with trials.running():
+        fitted = trials.of(trials.candidates.fit(last.included_columns, last.included_rows))
+        for number, (rank, upwards) in enumerate(steps, 1):
+            began = time.perf_counter()
+            trials.limits = limits[rank]
+            fitted = completed(trials, fitted) if upwards else _shrunk(trials, fitted)
+            fitted = _exchanged(trials, fitted, shares[rank])
+            seconds = time.perf_counter() - began
+            if not upwards:
+                other = found[rank]
+                fitted = min(fitted, other.fitted, key=lambda one: one.squared_error)
+                seconds += other.seconds
+            found[rank] = NestedFit(fitted, seconds)
+            if progress is not None:
+                progress(number / len(steps))
+    return found
+
+
+def _exchanged(trials: Trials, fitted: Fitted, share: float) -> Fitted:
+    """The selection after exchanges that take at most a share of the work, its weights nearly optimal."""
+    fitted = improved(trials, trials.polished(fitted), trials.work.spent + share, _FAILURES)[0]
+    return trials.polished(fitted)
+
+
+def _shrunk(trials: Trials, fitted: Fitted) -> Fitted:
+    """The selection without the indices that explain least, as many as the limits ask for."""
+    limits = trials.limits
+    while fitted.size > limits.size:
+        worths = trials.worths(fitted)
+        is_column = np.arange(fitted.size) < fitted.fit.columns.size
+        worths[trials.fixed(fitted)] = np.inf
+        if fitted.fit.columns.size <= limits.least_columns:
+            worths[is_column] = np.inf
+        if fitted.fit.rows.size <= limits.least_rows:
+            worths[~is_column] = np.inf
+        dropped = int(np.argmin(worths))
+        fitted = trials.refitted(trials.of(trials.candidates.without(fitted.fit, dropped)), _ROUNDS)
+    return fitted

@@ -1,0 +1,229 @@
+"""How many columns and rows: entries left out, their completion, nested searches, and the recommended rank."""
+
+import json
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import gsnmf
+from gsnmf.choice.filling import filled
+from gsnmf.choice.left_out import leave_out
+from gsnmf.choice.matching import agreement
+from gsnmf.commands import run
+from gsnmf.datasets import planted
+from gsnmf.matrices import wrap
+from gsnmf.search.nested import nested_fits
+
+RANKS = range(2, 10)
+
+
+@pytest.fixture(scope="module")
+def dense():
+    return planted((60, 50), 3, 2, noise_level=0.05, random_state=0).matrix
+
+
+@pytest.fixture(scope="module")
+def sparse():
+    return planted((300, 400), 3, 2, density=0.3, sparse=True, noise_level=0.02, random_state=0).matrix
+
+
+@pytest.fixture(scope="module")
+def choice(dense):
+    return gsnmf.choose_rank(dense, RANKS)
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_entries_left_out_are_those_of_the_matrix_and_never_the_same_twice(kind, request):
+    matrix = request.getfixturevalue(kind)
+    array = matrix.toarray() if sp.issparse(matrix) else matrix
+    parts = leave_out(wrap(matrix), 0.1, 3, np.random.default_rng(0))
+    taken = np.zeros(array.shape, dtype=int)
+    for part in parts:
+        entries = part.values.tocoo()
+        np.testing.assert_array_equal(entries.data, array[entries.row, entries.col])
+        rest = part.filled.toarray() if sp.issparse(part.filled) else part.filled
+        assert (rest[entries.row, entries.col] == 0).all()
+        seen = np.ones(array.shape, dtype=bool)
+        seen[entries.row, entries.col] = False
+        np.testing.assert_array_equal(rest[seen], array[seen])
+        taken[entries.row, entries.col] += array[entries.row, entries.col] > 0
+    assert taken.max() == 1
+
+
+def test_left_out_zeros_stand_for_all_zeros(sparse):
+    """Weighted sums of anything, here of a smooth matrix squared, estimate the sum over all entries without bias."""
+    m, n = sparse.shape
+    left, right = np.linspace(1.0, 2.0, m)[:, None], np.linspace(0.5, 1.5, n)[:, None]
+    errors = (sparse.toarray() - left @ right.T) ** 2
+    of_zeros = errors[sparse.toarray() == 0].sum()
+    found = []
+    for part in leave_out(wrap(sparse), 0.05, 20, np.random.default_rng(1)):
+        zero = part.values.data == 0
+        found.append(np.sum((part.weights * part.errors(left, right) ** 2)[zero]))
+        by_row, by_column = part.sums(part.errors(left, right))
+        assert by_row.sum() == pytest.approx(part.weighted_squares(part.errors(left, right)))
+        assert by_column.sum() == pytest.approx(by_row.sum())
+    spread = np.std(found) / np.sqrt(len(found))
+    assert abs(np.mean(found) - of_zeros) < 4 * spread < 0.2 * of_zeros
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_filling_predicts_what_was_left_out(kind, request):
+    matrix = request.getfixturevalue(kind)
+    part = leave_out(wrap(matrix), 0.1, 1, np.random.default_rng(0))[0]
+    held = filled(part, 8).matrix
+    assert sp.issparse(held.data) == sp.issparse(matrix)
+    stored = part.values.data > 0
+    data = held.data.data if sp.issparse(matrix) else held.data.reshape(-1)
+    errors = (part.values.data - data[part.places])[stored]
+    assert np.linalg.norm(errors) < 0.25 * np.linalg.norm(part.values.data[stored])
+
+
+def test_nested_searches_find_planted_indices_and_never_rise_with_the_rank(dense):
+    data = planted((60, 50), 3, 2, noise_level=0.05, random_state=0)
+    fits = nested_fits(wrap(dense), RANKS, work=1.0, n_candidates=60)
+    assert sorted(fits[5].fitted.fit.columns) == sorted(data.columns)
+    assert sorted(fits[5].fitted.fit.rows) == sorted(data.rows)
+    errors = [fits[rank].fitted.squared_error for rank in RANKS]
+    assert errors == sorted(errors, reverse=True)
+    for rank in RANKS:
+        fitted = fits[rank].fitted
+        assert np.linalg.norm(dense - fitted.left @ fitted.right) ** 2 == pytest.approx(fitted.squared_error, rel=1e-6)
+
+
+def test_planted_rank_is_recommended(choice):
+    assert choice.rank == 5
+    assert choice.errors.argmin() >= 3
+    assert choice.standard_errors[3] == 0
+    assert (choice.standard_errors[:3] > 0).all()
+    assert choice.stabilities[3] > 0.98 > choice.stabilities[-1]
+    assert np.all(np.diff(choice.qualities) >= 0)
+    assert "rank 5" in choice.reason
+    assert "rank 5 of 2 to 9" in repr(choice)
+    frame = choice.to_frame()
+    assert frame["rank"].tolist() == list(RANKS)
+    assert "left-out error" in choice._repr_html_()
+
+
+def test_sparse_float32_and_extreme_units_give_the_same_rank(dense, sparse):
+    assert gsnmf.choose_rank(sparse, RANKS).rank == 5
+    assert gsnmf.choose_rank(dense.astype(np.float32), RANKS, n_repeats=3).rank == 5
+    tiny = gsnmf.choose_rank(dense * 2.0**-600, RANKS, n_repeats=2)
+    np.testing.assert_allclose(tiny.errors, gsnmf.choose_rank(dense, RANKS, n_repeats=2).errors)
+
+
+def test_choice_is_reproducible_and_leaves_the_matrix_alone(dense):
+    before = dense.copy()
+    one, two = (gsnmf.choose_rank(dense, [3, 5, 7], n_repeats=2) for _ in range(2))
+    assert one == two
+    np.testing.assert_array_equal(dense, before)
+
+
+def test_noise_is_given_the_smallest_rank():
+    assert gsnmf.choose_rank(np.random.default_rng(0).random((50, 40)), range(2, 9), n_repeats=3).rank == 2
+
+
+def test_without_noise_the_rank_is_exact():
+    data = planted((60, 50), 3, 2, random_state=1)
+    assert gsnmf.choose_rank(data.matrix, RANKS, n_repeats=2).rank == 5
+
+
+def test_largest_rank_says_that_more_might_help(dense):
+    assert "try larger ranks" in gsnmf.choose_rank(dense, [2, 3], n_repeats=2).reason
+
+
+def test_constraints_are_obeyed(dense):
+    columns_alone = gsnmf.choose_rank(dense, [2, 4], n_repeats=2, constraints=gsnmf.Constraints(at_most=(50, 0)))
+    assert columns_alone.n_columns.tolist() == [2, 4]
+
+
+def test_progress_is_told(dense):
+    told = []
+    gsnmf.choose_rank(dense, [2, 3], n_repeats=1, progress=lambda *args: told.append(args))
+    shares = [done / total for _, done, total, _ in told]
+    assert shares == sorted(shares)
+    assert shares[-1] == pytest.approx(1)
+    assert {stage for stage, *_ in told} == {"whole matrix", "entries left out, 1 of 1"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"ranks": [51, 60]}, r"one in \[1, 50\]"),
+        ({"ranks": []}, r"one in \[1, 50\]"),
+        ({"ranks": [0, 3]}, "at least 1"),
+        ({"n_repeats": 20}, "left_out must be at most 0.05"),
+        ({"least_gain": 0.0}, "least_gain"),
+        ({"effort": "huge"}, "effort"),
+    ],
+)
+def test_wrong_arguments(dense, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        gsnmf.choose_rank(dense, **{"ranks": [2, 3], **arguments})
+
+
+def test_wrong_kinds(dense):
+    with pytest.raises(TypeError, match="ranks must be integers"):
+        gsnmf.choose_rank(dense, 5)
+    with pytest.raises(ValueError, match="above zero"):
+        gsnmf.choose_rank(np.zeros((5, 5)))
+    da = pytest.importorskip("dask.array")
+    with pytest.raises(ValueError, match="in memory"):
+        gsnmf.choose_rank(da.from_array(dense))
+
+
+def test_agreement():
+    rng = np.random.default_rng(0)
+    left, right = rng.random((20, 4)), rng.random((15, 4))
+    order = [2, 0, 3, 1]
+    assert agreement(left, right, 3 * left[:, order], right[:, order]) == pytest.approx(1)
+    assert agreement(left, right, left[:, :2], right[:, :2]) == pytest.approx(0.5)
+    assert agreement(left[:, :0], right[:, :0], left[:, :0], right[:, :0]) == 1.0
+
+
+def test_plot(choice):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    axes = choice.plot()
+    assert axes.get_xlabel().startswith("rank")
+    assert choice.plot(ax=axes) is axes
+    plt.close("all")
+
+
+def test_estimator():
+    matrix = planted((24, 16), 2, 1, noise_level=0.02, random_state=0).matrix
+    model = gsnmf.GSNMF(n_components="auto", effort="fast").fit(matrix)
+    assert model.n_components_ == model.rank_choice_.rank == 3
+    model.set_params(n_components=2).fit(matrix)
+    assert not hasattr(model, "rank_choice_")
+    alone = gsnmf.GSNMF(n_components="auto", method="spa-columns").fit(matrix)
+    assert alone.sample_indices_.size == 0
+    for wrong, method in (("many", "auto"), ("auto", "spa-both")):
+        with pytest.raises(ValueError, match="n_components"):
+            gsnmf.GSNMF(n_components=wrong, method=method).fit(matrix)
+
+
+def test_topics():
+    texts = ["tea and cake", "green tea", "tea with cake", "cars on roads", "cars", "fast cars on roads"] * 3
+    model = gsnmf.applications.topics(texts, range(1, 5), min_df=1, effort="fast")
+    assert len(model.topics) == model.rank_choice.rank
+    with pytest.raises(ValueError, match="'auto'"):
+        gsnmf.applications.topics(texts, "many")
+
+
+@pytest.mark.parametrize("rank", ["auto", "2-3"])
+def test_command(rank, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    np.save("m.npy", planted((24, 16), 2, 1, noise_level=0.02, random_state=0).matrix)
+    assert run(["factorize", "m.npy", "--rank", rank, "--effort", "fast", "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert len(printed["factors"]) == 3
+    assert printed["parameters"]["Rank"].startswith("3, chosen from 2 to ")
+
+
+@pytest.mark.parametrize("rank", ["4-2", "0-3", "0", "some", "1,2,3", "-3"])
+def test_command_with_a_wrong_rank(rank, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    np.save("m.npy", np.eye(4))
+    assert run(["factorize", "m.npy", f"--rank={rank}"]) == 2
+    assert "--rank must be" in capsys.readouterr().err
