@@ -99,9 +99,10 @@ def test_the_record_and_the_alternatives():
     assert gsnmf.factorize(truth.matrix, 5, method="gspa").search is None
     table = result.alternatives(2)
     assert len(table) <= 10
-    for axis, chosen, substitute, error, lost in table.rows:
+    for factor, axis, chosen, substitute, error, lost in table.rows:
         columns, rows = result.columns.tolist(), result.rows.tolist()
         changed = columns if axis == "columns" else rows
+        assert result.members[factor][0].tolist() == [chosen]
         changed[changed.index(chosen)] = substitute
         exact = gsnmf.fit_weights(truth.matrix, columns, rows).relative_error
         assert error == pytest.approx(exact, rel=1e-2)

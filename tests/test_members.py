@@ -338,11 +338,6 @@ def test_check_of_members_says_what_is_allowed():
         check_members(5, matrix)
 
 
-def test_alternatives_are_of_single_columns_and_rows(start):
-    with pytest.raises(ValueError, match="members=1"):
-        refine_members(start, 2).alternatives()
-
-
 def test_mixtures_are_comparable():
     pairs = [([4, 1], [0.3, 0.7])], [([2], [1.0])]
     assert Mixtures.of(*pairs, (3, 5), 2) == Mixtures.of(*pairs, (3, 5), 2)

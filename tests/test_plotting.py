@@ -105,8 +105,8 @@ def test_reconstructions(images):
 
 def test_pixels():
     result = gsnmf.factorize(load_digits().data[:60], 3, method="spa-columns")
-    marks = plotting.plot_pixels(result, (8, 8)).get_lines()[0]
-    assert [int(8 * y + x) for x, y in marks.get_xydata()] == result.columns.tolist()
+    marks = plotting.plot_pixels(result, (8, 8)).collections[0]
+    assert [int(8 * y + x) for x, y in marks.get_offsets()] == result.columns.tolist()
 
 
 def test_no_image_was_chosen():

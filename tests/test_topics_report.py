@@ -17,6 +17,7 @@ from gsnmf.commands import run
 from gsnmf.datasets.paper import PaperMatrix
 from gsnmf.explanation.comparison import compare
 from gsnmf.reports.documents import render_documents
+from gsnmf.reports.findings import Substitute
 from gsnmf.support.words import percent
 from test_report import HOSTILE, Structure
 from test_topics_model import make_texts
@@ -75,11 +76,14 @@ def test_page_is_well_formed(findings):
 def test_what_is_not_known_is_not_shown(findings):
     page = render_documents(findings)
     assert "stability" not in page
-    assert "Could also have been" not in page
-    cards = tuple(replace(card, stability=0.75, alternatives=("other",)) for card in findings.cards)
+    assert page.count("Next best: <bdi>") == 3
+    other = (Substitute("other", "chosen", 0.02),)
+    cards = tuple(replace(card, stability=0.75, alternatives=other) for card in findings.cards)
     page = render_documents(replace(findings, cards=cards))
     assert page.count("stability <b>75.0") == 3
-    assert page.count("Could also have been: <bdi>other</bdi>") == 3
+    assert page.count("Next best: <bdi>other</bdi> (0.02 points less)</p>") == 3
+    bare = replace(findings, cards=tuple(replace(card, alternatives=()) for card in findings.cards))
+    assert "Next best" not in render_documents(bare)
     alone = replace(findings, labels=None, time=None)
     assert 'id="labels"' not in render_documents(alone)
 

@@ -20,11 +20,15 @@ from gsnmf.matrices.checks import check_count, check_indices
 from gsnmf.results import Factorization
 from gsnmf.support.arrays import Axis, Floats, Indices
 from gsnmf.support.optional import axes_or_new
+from gsnmf.support.words import joined
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _OURS, _OTHER = "tab:blue", "tab:gray"
+
+_MARK = 36.0
+"""Area of the mark of a chosen pixel, in square points."""
 
 _SCENES = ("plot_chosen_pixels", "plot_maps", "plot_spectra")
 """Pictures of an `Unmixing`, which stand with the application."""
@@ -97,7 +101,8 @@ def plot_factor(
     )
     axes.invert_yaxis()
     own = names if (factor.axis == "columns") == by_columns else None
-    axes.set_title(f"{_name(own, factor.index, factor.axis.removesuffix('s'))}: {factor.share:.1%}", parse_math=False)
+    title = joined([_name(own, int(i), factor.axis.removesuffix("s")) for i in factor.members])
+    axes.set_title(f"{title}: {factor.share:.1%}", parse_math=False)
     return axes
 
 
@@ -153,23 +158,31 @@ def plot_residual(result: Factorization, *, side: int = 160, ax: Axes | None = N
 
 
 def plot_pixels(result: Factorization, image_shape: tuple[int, int], *, ax: Axes | None = None) -> Axes:
-    """The chosen pixels, marked on the mean image."""
+    """The chosen pixels, marked on the mean image; the members of a mixture have marks as large as their shares."""
     axes = _axes(ax)
     data = _images_of(result, image_shape)
     by_rows = data.pixels == "columns"
     held = result.source
     axes.imshow(data.image((held if by_rows else held.T).column_sums), cmap="gray")
-    places = [data.pixel(int(p)) for p in (result.columns if by_rows else result.rows)]
-    axes.plot([x for _, x in places], [y for y, _ in places], "s", color="tab:orange", markeredgecolor="white")
+    n_columns = result.columns.size
+    members = result.members[:n_columns] if by_rows else result.members[n_columns:]
+    places = [data.pixel(int(p)) for own, _ in members for p in own]
+    areas = [_MARK * float(share) for _, shares in members for share in shares]
+    axes.scatter(
+        [x for _, x in places], [y for y, _ in places], areas, marker="s", color="tab:orange", edgecolors="white"
+    )
     axes.set_axis_off()
     return axes
 
 
 def plot_images(result: Factorization, image_shape: tuple[int, int], *, ax: Axes | None = None) -> Axes:
-    """The chosen images, side by side."""
+    """The chosen images, or the mixtures of images, side by side."""
     data = _images_of(result, image_shape)
-    chosen = result.rows if data.pixels == "columns" else result.columns
-    return _draw_strip(_axes(ax), [_image_row(result, data, chosen)], data)
+    if data.pixels == "columns":
+        chosen = np.asarray(result.H)[result.columns.size :]
+    else:
+        chosen = np.asarray(result.W[:, : result.columns.size]).T
+    return _draw_strip(_axes(ax), [chosen], data)
 
 
 def plot_reconstructions(

@@ -31,7 +31,6 @@ import gsnmf
 from gsnmf.applications.topic_modelling.assignment import coefficients, group_documents, strongest_topics
 from gsnmf.applications.topic_modelling.coherence import document_coherence
 from gsnmf.applications.topic_modelling.measures import strongest_words
-from gsnmf.applications.topic_modelling.model import leading_members
 from gsnmf.benchmarks._measurement import load, machine_facts, print_table
 from gsnmf.datasets.paper import PaperMatrix, data_folder, missing_data, paper_matrix
 from gsnmf.datasets.published import DOCUMENT_NAMES
@@ -119,7 +118,8 @@ def _ours(matrix: sp.csr_array, rank: int, title: str, effort: Effort) -> dict[s
     result = gsnmf.factorize(matrix, rank, effort=effort)
     components = np.asarray(result.H, dtype=np.float64)
     weights = coefficients(matrix, components)
-    leading = [members if kind == "word" else _NOTHING for kind, members in leading_members(result)]
+    words = [members for members, _ in result.members[: result.columns.size]]
+    leading = words + [_NOTHING] * result.rows.size
     return {
         title: _Found(group_documents(matrix, weights)[0], components, leading),
         f"{title}, not regrouped": _Found(strongest_topics(weights), components, leading),

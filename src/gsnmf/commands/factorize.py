@@ -237,6 +237,7 @@ def factorize(
             "Rank": f"{choice.rank}, chosen from {choice.ranks[0]} to {choice.ranks[-1]}" if choice else rank,
             "Method": method.value,
             "Effort": effort.value,
+            **({"Members of a factor": str(members)} if members > 1 else {}),
             "Weighting": ", ".join(n for n, on in (("tf-idf", tfidf), ("rows sum to one", normalize)) if on) or "none",
             "Choice on scaled matrix": "yes" if scale else "no",
             "Tolerance": f"{tolerance:g}",

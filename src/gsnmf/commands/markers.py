@@ -48,6 +48,7 @@ def markers(
         str | None, typer.Option(help="Column of obs with cell types or clusters, for the report.", metavar="COLUMN")
     ] = None,
     effort: Annotated[Effort, typer.Option(help="What the search may spend.")] = Effort.balanced,
+    members: Annotated[int, typer.Option(min=1, help="Genes, or cells, that a factor may mix.")] = 1,
     max_cells: Annotated[int, typer.Option(min=1, help="Choose from a sample of at most so many cells.")] = 20_000,
     backed: Annotated[bool, typer.Option("--backed", help="Read the matrix in blocks, not into memory.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, and nothing else.")] = False,
@@ -71,6 +72,7 @@ def markers(
             exclude=("^MT-", "^RP[LS]") if exclude is None else exclude,
             batch_key=batch_key,
             effort=effort.value,
+            members=members,
             max_cells=max_cells,
         )
         stage("Writing")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gsnmf.commands.progress import stages
+from gsnmf.support.words import price
 
 if TYPE_CHECKING:
     from gsnmf.applications.topic_modelling.model import TopicModel
@@ -78,6 +79,7 @@ def topics(
     max_df: Annotated[float | None, typer.Option(min=0.0, max=1.0, help="Leave out words in a larger part.")] = None,
     ngrams: Annotated[int, typer.Option(min=1, max=5, help="Count expressions of up to so many words.")] = 1,
     effort: Annotated[Effort, typer.Option(help="About 1 s, 10 s, or minutes.")] = Effort.balanced,
+    members: Annotated[int, typer.Option(min=1, help="Words, or documents, that a topic may mix.")] = 1,
     out: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Where to write; by default NAME-topics.")] = None,
     format: Annotated[
         str | None, typer.Option(help="Format of FILE, if its ending does not say.", metavar="NAME")
@@ -100,13 +102,14 @@ def topics(
         texts = _read(file, format, (text_column, label_column, id_column, date_column), encoding)
         listed: Any = _stop_words(stop_words) or ("english" if language is Language.english else None)
         options = {"stop_words": listed, "min_df": min_df, "max_df": max_df, "ngrams": (1, ngrams)}
-        model, notes = _fit(texts, asked, options, effort.value, stage)
+        model, notes = _fit(texts, asked, options | {"effort": effort.value, "members": members}, stage)
         stage(f"Writing the page: quality {100 * model.result.quality:.1f} %")
         parameters = {
             "Source": texts.source,
             "Column of texts": texts.text_column,
             "Rank": str(model.rank_choice.rank) if model.rank_choice else rank,
             "Effort": effort.value,
+            "Members of a topic": str(members) if members > 1 else "",
             "Language": language.value,
             "Words in at least": f"{min_df} documents",
             "Seconds": f"{time.perf_counter() - started:.1f}",
@@ -137,7 +140,7 @@ def _stop_words(path: Path | None) -> tuple[str, ...]:
     return () if path is None else read_lines(path)
 
 
-def _fit(texts: Texts, rank: Any, options: dict[str, Any], effort: Any, stage: Any) -> tuple[TopicModel, list[str]]:
+def _fit(texts: Texts, rank: Any, options: dict[str, Any], stage: Any) -> tuple[TopicModel, list[str]]:
     from sklearn.exceptions import ConvergenceWarning
 
     from gsnmf.applications import topics as find
@@ -150,7 +153,6 @@ def _fit(texts: Texts, rank: Any, options: dict[str, Any], effort: Any, stage: A
             labels=texts.labels or None,
             ids=texts.ids,
             dates=texts.dates or None,
-            effort=effort,
             progress=stage,
             **options,
         )
@@ -195,13 +197,20 @@ def _print(
 
         console = Console(highlight=False)
         console.print(f"[bold]{escape(short['sentence'])}.[/bold]")
-        table = Table("share", "coherence", "words", "a passage")
+        table = Table("share", "coherence", "words", "next best", "a passage")
         for topic in short["topics"]:
             coherence = "–" if topic["coherence"] is None else f"{topic['coherence']:.2f}"
             passage = textwrap.shorten(next(iter(topic["passages"]), ""), 110, placeholder=" …")
-            cells = (f"{100 * topic['share']:.1f} %", coherence, ", ".join(topic["words"][:8]), passage)
+            others = ", ".join(_told(other, len(topic["chosen"]) > 1) for other in topic["alternatives"])
+            cells = (f"{100 * topic['share']:.1f} %", coherence, ", ".join(topic["words"][:8]), others, passage)
             table.add_row(*map(escape, cells))
         console.print(table)
         typer.echo(f"Page: {page}")
     for note in notes:
         typer.echo(f"gsnmf: warning: {note}", err=True)
+
+
+def _told(other: dict[str, Any], mixed: bool) -> str:
+    """A substitute and its price: "break (0.02 points less)"."""
+    instead = f" for {other['chosen']}" if mixed else ""
+    return f"{other['name']}{instead} ({price(other['points_lost'])})"

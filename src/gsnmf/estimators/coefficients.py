@@ -5,11 +5,14 @@ Given the components H, the coefficients W of samples X are either *refitted*, a
 .. math:: \min_{W \ge 0} \; \| X - W H \|_F ,
 
 or those of the *model*, in which the coefficient of an anchor feature is the sample's value there,
-:math:`W = [X(:, A),\; P_2]`, and only the weights :math:`P_2` of the pure samples are fitted. Both are exact.
+:math:`W = [X(:, A),\; P_2]`, and only the weights :math:`P_2` of the pure samples are fitted. The coefficient of a
+mixture of features is the mean of the sample's values there, weighted by their shares. Both are exact.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
@@ -23,9 +26,34 @@ Coefficients = Literal["refit", "model"]
 COEFFICIENTS: tuple[Coefficients, ...] = ("refit", "model")
 
 
-def coefficients(samples: Matrix, components: Floats, features: Indices, kind: Coefficients) -> Any:
-    """W of samples, one row per sample, in their precision; the components of anchor ``features`` come first."""
-    work = _refitted if kind == "refit" else partial(_by_model, features=features)
+@dataclass(frozen=True)
+class Anchors:
+    """Which features the first components are, or are mixtures of.
+
+    Attributes
+    ----------
+    features : int array of length q
+        All features that are a component or a member of one.
+    shares : array, shape (q, r1)
+        Their shares in each component; the identity if each component is one feature.
+    """
+
+    features: Indices
+    shares: Doubles
+
+    @classmethod
+    def of(cls, members: Sequence[tuple[Sequence[int], Sequence[float]]]) -> Anchors:
+        """From the members and shares of every component."""
+        features = list(dict.fromkeys(int(j) for own, _ in members for j in own))
+        shares = np.zeros((len(features), len(members)))
+        for k, (own, parts) in enumerate(members):
+            shares[[features.index(int(j)) for j in own], k] = parts
+        return cls(np.array(features, dtype=np.intp), shares)
+
+
+def coefficients(samples: Matrix, components: Floats, anchors: Anchors, kind: Coefficients) -> Any:
+    """W of samples, one row per sample, in their precision; the components of ``anchors`` come first."""
+    work = _refitted if kind == "refit" else partial(_by_model, anchors=anchors)
     return samples.map_rows(work, components.shape[0], shared=(components,))
 
 
@@ -61,7 +89,8 @@ def _refitted(samples: Matrix, components: Floats) -> Floats:
     return coefficients_for(samples, components).astype(samples.dtype, copy=False)
 
 
-def _by_model(samples: Matrix, components: Floats, *, features: Indices) -> Floats:
-    r1 = features.size
-    weights = remaining_weights(samples, features, components[:r1], components[r1:])
-    return np.hstack([samples.raw_columns(features), weights.astype(samples.dtype, copy=False)])
+def _by_model(samples: Matrix, components: Floats, *, anchors: Anchors) -> Floats:
+    r1 = anchors.shares.shape[1]
+    shares = anchors.shares.astype(samples.dtype)
+    weights = remaining_weights(samples, anchors.features, shares @ components[:r1], components[r1:])
+    return np.hstack([samples.raw_columns(anchors.features) @ shares, weights.astype(samples.dtype, copy=False)])

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from gsnmf.estimators.automatic_rank import automatic_rank
 from gsnmf.estimators.coefficients import (
     COEFFICIENTS,
+    Anchors,
     Coefficients,
     coefficients,
     component_sums,
@@ -43,15 +44,6 @@ from gsnmf.weights import DEFAULT_MAX_ITERATIONS, DEFAULT_TOLERANCE, warn_unless
 
 _REMEMBERED = 100
 """Training samples, the strongest of each component, that a model remembers when the training data are gone."""
-
-
-def _members_of(result: Factorization) -> tuple[list[list[int]], list[list[int]]]:
-    """Positions of the features and of the samples that each component mixes, the largest share first."""
-    if result.mixtures is None:
-        return [[int(j)] for j in result.columns], [[int(i)] for i in result.rows]
-    factors = result.factors(1)
-    members = {axis: [list(map(int, f.members)) for f in factors if f.axis == axis] for axis in ("columns", "rows")}
-    return members["columns"], members["rows"]
 
 
 class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -82,7 +74,8 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Choose on the matrix scaled to equal row sums and equal column sums (`gsnmf.scale`).
     coefficients : {"refit", "model"}
         What `transform` gives. ``"refit"``: the best nonnegative coefficients for ``components_``. ``"model"``: those
-        of the model above, in which the coefficient of an anchor feature is the sample's own value there.
+        of the model above, in which the coefficient of an anchor feature is the sample's own value there, and that of
+        a mixture of features the mean of its values there, weighted by their shares.
     constraints : gsnmf.Constraints, optional
         Which features (columns) and samples (rows) must be chosen, which must not, and how many of each at least and at
         most: by indices, boolean masks, or, for a DataFrame, names of its columns and labels of its index.
@@ -333,7 +326,12 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         features, samples = self._names(feature_names, sample_names)
         n_words, n_samples = check_count(n_words, "n_words"), check_count(n_samples, "n_samples")
         factors = described_factors(
-            self.selection_, self.components_, self._strongest(), np.zeros(self.n_components_), max(n_words, n_samples)
+            self.selection_,
+            self.components_,
+            self._strongest(),
+            np.zeros(self.n_components_),
+            max(n_words, n_samples),
+            [(np.array(members), np.array(shares)) for members, shares in self._members],
         )
         rows = tuple(
             (
@@ -415,8 +413,6 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_count(self.max_iter, "max_iter")
         if self.coefficients not in COEFFICIENTS:
             raise ValueError(f"coefficients must be 'refit' or 'model'; got {self.coefficients!r}.")
-        if self.coefficients == "model" and self.members != 1:
-            raise ValueError("coefficients must be 'refit' with members above 1; got 'model'.")
         self.__dict__.pop("rank_choice_", None)
         method = find_method(self.method)
         if self.n_components is None:
@@ -463,12 +459,13 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.reconstruction_err_ = result.absolute_error
         self.n_iter_ = max(1, result.n_iterations)
         self.sample_names_in_ = names
-        self._members = _members_of(result)
+        self._members = [(members.tolist(), shares.tolist()) for members, shares in result.members]
         self._strongest_samples = None
         self._means = None
 
     def _coefficients(self, samples: Matrix) -> Any:
-        return coefficients(samples, self.components_, self.feature_indices_, self.coefficients)
+        anchors = Anchors.of(self._members[: self.feature_indices_.size])
+        return coefficients(samples, self.components_, anchors, self.coefficients)
 
     def _strongest(self) -> list[tuple[Indices, Floats]]:
         """Positions and values of the training samples in which each component is strongest."""
@@ -503,4 +500,4 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(known, dtype=object), sample_names(samples, self.sample_names_in_, self.n_samples_fit_)
 
     def _chosen(self, features: NDArray[np.object_], samples: Sequence[object]) -> list[tuple[str, str]]:
-        return component_names(features, samples, *self._members)
+        return component_names(features, samples, [own for own, _ in self._members], self.feature_indices_.size)

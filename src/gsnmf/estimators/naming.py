@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gsnmf.selection.constraints import Constraints, indices_of_names
+from gsnmf.support.words import joined
 
 
 def index_names(X: Any) -> tuple[str, ...] | None:
@@ -60,9 +61,9 @@ def sample_names(given: Sequence[object] | None, known: Sequence[str] | None, n_
 def component_names(
     features: NDArray[np.object_],
     samples: Sequence[object],
-    columns: Sequence[Sequence[int]],
-    rows: Sequence[Sequence[int]],
+    members: Sequence[Sequence[int]],
+    n_anchors: int,
 ) -> list[tuple[str, str]]:
     """Kind and name of each component: anchor features, then pure samples; members of a mixture are joined by +."""
-    anchors = [("anchor", " + ".join(str(features[j]) for j in members)) for members in columns]
-    return anchors + [("sample", " + ".join(str(samples[i]) for i in members)) for members in rows]
+    anchors = [("anchor", joined([str(features[j]) for j in own])) for own in members[:n_anchors]]
+    return anchors + [("sample", joined([str(samples[i]) for i in own])) for own in members[n_anchors:]]

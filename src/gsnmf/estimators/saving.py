@@ -11,6 +11,7 @@ import numpy as np
 from gsnmf.matrices.checks import check_indices
 from gsnmf.results import Selection
 from gsnmf.support.archives import check_numbers, one_error, read_arrays, read_record
+from gsnmf.support.arrays import Indices
 from gsnmf.support.reasons import StopReason
 from gsnmf.support.whole_files import whole_file
 
@@ -19,6 +20,9 @@ _VERSION = 1
 _KIND = "a model"
 _ARRAYS = ("components_", "column_weights_", "feature_indices_", "sample_indices_", "labels_", "_means")
 _NUMBERS = ("n_components_", "n_features_in_", "n_samples_fit_", "quality_", "reconstruction_err_", "n_iter_")
+
+_ROUNDING = 1e-4
+"""By which shares in single precision may miss their sum."""
 
 Model = TypeVar("Model")
 
@@ -72,7 +76,7 @@ def _model(kind: type[Model], arrays: dict[str, Any], record: dict[str, Any]) ->
     if record["feature_names"]:
         model.feature_names_in_ = np.array(record["feature_names"], dtype=object)
     model.sample_names_in_ = tuple(record["sample_names"]) if record["sample_names"] else None
-    model._members = tuple(record["members"])
+    model._members = [(list(own), list(shares)) for own, shares in record["members"]]
     model._strongest_samples = [
         (arrays[f"strongest.{k}.positions"], arrays[f"strongest.{k}.values"]) for k in range(model.n_components_)
     ]
@@ -86,9 +90,11 @@ def _check(arrays: dict[str, Any], record: dict[str, Any]) -> None:
         if np.isnan(float(numbers[name])):
             raise ValueError(f"{name} must be a number")
     m, n = int(numbers["n_samples_fit_"]), int(numbers["n_features_in_"])
-    features = check_indices(arrays["feature_indices_"], n, "feature_indices_")
-    samples = check_indices(arrays["sample_indices_"], m, "sample_indices_")
+    distinct = all(len(own) == 1 for own, _ in record["members"])  # mixtures may share their leading members
+    features = check_indices(arrays["feature_indices_"], n, "feature_indices_", distinct=distinct)
+    samples = check_indices(arrays["sample_indices_"], m, "sample_indices_", distinct=distinct)
     size = features.size + samples.size
+    _check_members(record["members"], features, samples, (m, n))
     if size != numbers["n_components_"] or len(record["order"]) != size:
         raise ValueError("the number of components does not fit the indices")
     check_numbers(arrays["components_"], "components_", shape=(size, n), nonnegative=True)
@@ -99,6 +105,20 @@ def _check(arrays: dict[str, Any], record: dict[str, Any]) -> None:
     names = record["feature_names"]
     if names and len(names) != n:
         raise ValueError(f"there must be {n} names of features; got {len(names)}")
+
+
+def _check_members(members: list[Any], features: Indices, samples: Indices, shape: tuple[int, int]) -> None:
+    """Raise unless every component has members, the leading one first, whose shares sum to one."""
+    leading = np.concatenate([features, samples])
+    if len(members) != leading.size:
+        raise ValueError(f"there must be members of {leading.size} components; got {len(members)}")
+    for k, (own, shares) in enumerate(members):
+        limit = shape[1] if k < features.size else shape[0]
+        if check_indices(own, limit, "members")[0] != leading[k]:
+            raise ValueError("the first member must be the leading one")
+        parts = check_numbers(shares, "the shares of members", shape=(len(own),), nonnegative=True)
+        if abs(float(np.sum(parts)) - 1.0) > _ROUNDING:
+            raise ValueError("the shares of members must sum to one")
 
 
 def _read(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:

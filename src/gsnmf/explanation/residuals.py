@@ -14,10 +14,9 @@ import numpy as np
 from gsnmf.matrices.checks import check_count
 from gsnmf.matrices.protocol import Matrix
 from gsnmf.results import Factor, Factorization
-from gsnmf.search.candidates import Candidates
-from gsnmf.search.pursuit import pursuit_path
+from gsnmf.search.factor_path import FactorPath, factor_path
 from gsnmf.search.ranks import RankPath
-from gsnmf.support.arrays import Axis, Doubles, Indices
+from gsnmf.support.arrays import Axis, Doubles, Floats, Indices
 from gsnmf.support.records import Record
 
 _MOST_BYTES = 1 << 30
@@ -75,19 +74,26 @@ class Explanation:
                 f"to look at every row of a Dask array, W must have at most {_MOST_BYTES // 8} entries; got {m} x {r}. "
                 "Factorize some of the rows, matrix[:k], with the same columns and rows by gsnmf.fit_weights."
             )
-        weights = np.asarray(self.result.row_weights)
-        if self.result.mixtures is not None:
-            held = np.ldexp(self.result.mixtures.mixed_columns(self.matrix), -self.matrix.exponent)
-            return np.hstack([held, weights]).astype(np.float64)
-        return np.hstack([self.matrix.columns(self.result.columns), weights]).astype(np.float64)
+        return np.hstack([self._columns, np.asarray(self.result.row_weights)]).astype(np.float64)
 
     @cached_property
     def H(self) -> Doubles:
         """[P1; M[rows, :]] in that unit."""
-        if self.result.mixtures is not None:
-            held = np.ldexp(self.result.mixtures.mixed_rows(self.matrix), -self.matrix.exponent)
-            return np.vstack([self.result.column_weights, held]).astype(np.float64)
-        return np.vstack([self.result.column_weights, self.matrix.T.columns(self.result.rows).T]).astype(np.float64)
+        return np.vstack([self.result.column_weights, self._rows.T]).astype(np.float64)
+
+    @cached_property
+    def _columns(self) -> Floats:
+        """The factors that are columns, or mixtures of columns, shape (m, r1)."""
+        if self.result.mixtures is None:
+            return self.matrix.columns(self.result.columns)
+        return np.ldexp(self.result.mixtures.mixed_columns(self.matrix), -self.matrix.exponent)
+
+    @cached_property
+    def _rows(self) -> Floats:
+        """The factors that are rows, or mixtures of rows, shape (n, r2)."""
+        if self.result.mixtures is None:
+            return self.matrix.T.columns(self.result.rows)
+        return np.ldexp(self.result.mixtures.mixed_rows(self.matrix), -self.matrix.exponent).T
 
     def factors(self, n_strongest: int = 8) -> tuple[Factor, ...]:
         """Every chosen column, then every chosen row, each with the columns and rows in which it is strongest."""
@@ -105,18 +111,33 @@ class Explanation:
     def _column_residuals(self) -> Residuals:
         return _residuals(self.matrix.T, self.H.T, self.W.T)
 
+    @cached_property
+    def factor_order(self) -> Indices:
+        """Numbers of the factors, the most useful first, as in `rank_path`."""
+        return self._path.order
+
     def rank_path(self) -> RankPath:
         """The chosen columns and rows one after the other, the most useful first, with the error of each beginning.
 
         The order is that of pursuit among the chosen ones, whatever method chose them, with weights fitted anew for
-        every beginning.
+        every beginning. Mixtures stand for themselves, and are named by their leading members.
         """
-        result, matrix = self.result, self.matrix
-        candidates = Candidates(matrix, result.columns, result.rows)
-        path = RankPath.of_fits(list(pursuit_path(candidates, result.selection.n_selected)), matrix.squared_norm)
-        if path.errors.size == result.selection.n_selected + 1 and result.mixtures is None:
-            path.errors[-1] = result.relative_error  # whose weights are fitted to a finer tolerance
-        return path
+        order, n_columns = self._path.order, self.result.columns.size
+        squared, norm = self._path.squared_errors, self.matrix.squared_norm
+        errors = np.sqrt(squared / norm) if norm > 0 else np.zeros(1)
+        if order.size == self.result.selection.n_selected:
+            errors[-1] = self.result.relative_error  # whose weights are fitted to a finer tolerance
+        return RankPath(
+            errors=errors,
+            columns=self.result.columns[order[order < n_columns]],
+            rows=self.result.rows[order[order >= n_columns] - n_columns],
+            n_columns=np.concatenate([[0], np.cumsum(order < n_columns)]).astype(np.intp),
+        )
+
+    @cached_property
+    def _path(self) -> FactorPath:
+        C, R = (np.asarray(side, dtype=np.float64) for side in (self._columns, self._rows))
+        return factor_path(self.matrix, C, R)
 
     def pictures(self, side: int = 160) -> tuple[Doubles, Doubles]:
         """The matrix and the residual as small pictures of at most ``side`` x ``side`` blocks of entries.

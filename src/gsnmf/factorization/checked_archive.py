@@ -6,15 +6,20 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from gsnmf.matrices import Matrix
-from gsnmf.matrices.checks import check_indices
+from gsnmf.matrices.checks import check_count, check_indices
 from gsnmf.matrices.fingerprint import fingerprint, same_fingerprint
+from gsnmf.results import Mixtures
 from gsnmf.support.archives import check_numbers
 from gsnmf.support.arrays import Axis, Indices
 
 _SAME_NORM = 1e-6
 """Relative difference of norms up to which two matrices may be the same one in another precision."""
+
+_ROUNDED_SUM = 1e-4
+"""By which shares in single precision may miss their sum."""
 
 
 def check_same_matrix(matrix: Matrix, record: Mapping[str, Any]) -> None:
@@ -57,7 +62,9 @@ def checked_choice(
 ) -> tuple[Indices, Indices, tuple[Axis, ...]]:
     """Columns, rows and the order of choice in an archive, once indices and weights fit a matrix of this shape."""
     m, n = shape
-    columns, rows = check_indices(arrays["columns"], n, "columns"), check_indices(arrays["rows"], m, "rows")
+    distinct = "members" not in record  # mixtures may share their leading members
+    columns = check_indices(arrays["columns"], n, "columns", distinct=distinct)
+    rows = check_indices(arrays["rows"], m, "rows", distinct=distinct)
     order: tuple[Axis, ...] = tuple(record["order"])
     if sorted(order) != ["columns"] * columns.size + ["rows"] * rows.size:
         raise ValueError("the order of choice does not fit the columns and rows")
@@ -65,3 +72,30 @@ def checked_choice(
     if "row_weights" in arrays:
         check_numbers(arrays["row_weights"], "row_weights", shape=(m, rows.size), nonnegative=True)
     return columns, rows, order
+
+
+def checked_mixtures(arrays: Mapping[str, Any], record: Mapping[str, Any], matrix: Matrix) -> Mixtures:
+    """The mixtures in an archive, once their members and shares fit the matrix and the leading members."""
+    m, n = matrix.shape
+    about = record["members"]
+    most = check_count(about["most"], "members")
+    gain = about["gain"]
+    if gain is not None:
+        check_numbers(gain, "gain", shape=(), nonnegative=True)
+    found = []
+    for name, shape in (
+        ("column_mixture", (n, arrays["columns"].size)),
+        ("row_mixture", (arrays["rows"].size, m)),
+    ):
+        row, column, share = check_numbers(arrays[name], name, nonnegative=True)
+        entries = check_indices(row.astype(np.intp), shape[0], name, distinct=False), column.astype(np.intp)
+        check_indices(entries[1], shape[1], name, distinct=False)
+        found.append(sp.coo_array((share.astype(matrix.dtype), entries), shape=shape))
+    mixtures = Mixtures(found[0].tocsc(), found[1].tocsr(), most, gain)
+    for name, sums in (("column", mixtures.column_mixture.sum(axis=0)), ("row", mixtures.row_mixture.sum(axis=1))):
+        if np.abs(sums - 1.0).max(initial=0.0) > _ROUNDED_SUM:
+            raise ValueError(f"the shares of every {name} mixture must sum to one")
+    same = np.array_equal(mixtures.leading_columns, arrays["columns"])
+    if not (same and np.array_equal(mixtures.leading_rows, arrays["rows"])):
+        raise ValueError("columns and rows must be the leading members of the mixtures")
+    return mixtures

@@ -18,7 +18,7 @@ from gsnmf.matrices.holding import hold
 from gsnmf.matrices.scaling import scaling_of
 from gsnmf.results import Choice, Factorization
 from gsnmf.results.checkpoint import Checkpoint
-from gsnmf.search.alternatives import alternatives
+from gsnmf.search.alternatives import substitutes
 from gsnmf.search.automatic import Effort, Progress, check_effort, check_time_limit
 from gsnmf.search.members import check_members, refine_members
 from gsnmf.search.starting_weights import starting_weights
@@ -183,5 +183,5 @@ def weighted(matrix: Matrix, choice: Choice, request: Request) -> Factorization:
         max_iterations=request.max_iterations,
         start=choice.start,
     )
-    substitutes = partial(alternatives, constraints=request.constraints)
-    return Factorization(choice.selection, weights, matrix, choice.search, substitutes)
+    known = partial(substitutes, constraints=request.constraints)
+    return Factorization(choice.selection, weights, matrix, choice.search, known)

@@ -18,13 +18,12 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-import scipy.sparse as sp
 
-from gsnmf.factorization.checked_archive import check_record, check_same_matrix, checked_choice
+from gsnmf.factorization.checked_archive import check_record, check_same_matrix, checked_choice, checked_mixtures
 from gsnmf.matrices import Matrix, wrap
 from gsnmf.matrices.fingerprint import fingerprint
-from gsnmf.results import Factorization, Mixtures, Selection, Weights
-from gsnmf.search.alternatives import alternatives
+from gsnmf.results import Factorization, Selection, Weights
+from gsnmf.search.alternatives import substitutes
 from gsnmf.support.archives import one_error, read_arrays, read_record
 from gsnmf.support.arrays import Doubles, Floats, Sparse
 from gsnmf.support.reasons import StopReason
@@ -126,6 +125,9 @@ def load(path: str | Path, matrix: Any) -> Factorization:
     with one_error(path, _KIND):
         columns, rows, order = checked_choice(arrays, record, held.shape)
         selection = Selection(columns, rows, order, record["method"], StopReason(record["stop_reason"]))
+        mixtures = checked_mixtures(arrays, record, held) if "members" in record else None
+    if mixtures is not None and not held.in_memory:
+        raise ValueError("matrix must be in memory for a result whose factors have several members; got a Dask array.")
     weights = Weights(
         column_weights=arrays["column_weights"],
         row_weights=_row_weights(held, selection, arrays),
@@ -134,7 +136,7 @@ def load(path: str | Path, matrix: Any) -> Factorization:
         n_iterations=record["n_iterations"],
         converged=record["converged"],
     )
-    return Factorization(selection, weights, held, None, alternatives, _mixtures(held, arrays, record))
+    return Factorization(selection, weights, held, None, substitutes, mixtures)
 
 
 def _row_weights(matrix: Matrix, selection: Selection, arrays: dict[str, Any]) -> Floats:
@@ -153,20 +155,6 @@ def _triplets(mixture: Sparse) -> Doubles:
     """Row, column and share of every member, shape (3, number of members)."""
     entries = mixture.tocoo()
     return np.array([entries.row, entries.col, entries.data], dtype=np.float64)
-
-
-def _mixtures(matrix: Matrix, arrays: dict[str, Any], record: dict[str, Any]) -> Mixtures | None:
-    if "members" not in record:
-        return None
-    m, n = matrix.shape
-    if not matrix.in_memory:
-        raise ValueError("matrix must be in memory for a result whose factors have several members; got a Dask array.")
-    shapes = (n, arrays["columns"].size), (arrays["rows"].size, m)
-    column_mixture, row_mixture = (
-        sp.coo_array((share.astype(matrix.dtype), (row.astype(np.intp), column.astype(np.intp))), shape=shape)
-        for (row, column, share), shape in zip((arrays["column_mixture"], arrays["row_mixture"]), shapes, strict=True)
-    )
-    return Mixtures(column_mixture.tocsc(), row_mixture.tocsr(), **record["members"])
 
 
 def load_provenance(path: str | Path) -> dict[str, Any]:

@@ -110,8 +110,8 @@ def check_rank_pair(rank: Any, shape: tuple[int, int], *, name: str = "rank") ->
     return pair
 
 
-def check_indices(indices: Any, length: int, name: str) -> Indices:
-    """Return ``indices`` as distinct positions in [0, length), in the order given."""
+def check_indices(indices: Any, length: int, name: str, *, distinct: bool = True) -> Indices:
+    """Return ``indices`` as positions in [0, length), by default distinct ones, in the order given."""
     given = np.asarray(indices)
     if given.size == 0:
         return np.empty(0, dtype=np.intp)
@@ -119,7 +119,7 @@ def check_indices(indices: Any, length: int, name: str) -> Indices:
         raise ValueError(f"{name} must be a one-dimensional sequence of integers; got {indices!r}.")
     if given.min() < 0 or given.max() >= length:
         raise ValueError(f"{name} must be in [0, {length - 1}]; got {given.min()} to {given.max()}.")
-    if np.unique(given).size != given.size:
+    if distinct and np.unique(given).size != given.size:
         raise ValueError(f"{name} must be distinct; got {given.tolist()}.")
     return given.astype(np.intp, copy=False)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from gsnmf.explanation.comparison import Comparison
 from gsnmf.factorization.registry import methods
-from gsnmf.results import Factorization, SearchRecord
+from gsnmf.results import Factorization, Mixtures, SearchRecord
 from gsnmf.support.words import counted, percent
 
 
@@ -24,6 +24,7 @@ def certificates(result: Factorization, comparison: Comparison, tolerance: float
     return (
         _weights_certificate(result, tolerance),
         _choice_certificate(result),
+        *((_members_certificate(result.mixtures),) if result.mixtures is not None else ()),
         _rank_certificate(result),
         _bound_certificate(result, comparison),
     )
@@ -72,6 +73,29 @@ def _searched(search: SearchRecord) -> str:
     candidates = f" {search.n_candidates[0]} columns and {search.n_candidates[1]} rows were considered."
     optimal = " At the end no exchange of one index for one of these helps." if search.optimal_under_exchanges else ""
     return f"{begin}{moved}{shaken if search.perturbations else ''}.{candidates}{optimal} It ended: {search.end}."
+
+
+def _members_certificate(mixtures: Mixtures) -> Certificate:
+    allowed = f"A factor may have {counted(mixtures.most, 'member')}"
+    if mixtures.gain is None:
+        return Certificate(
+            True,
+            "Equal shares",
+            f"{allowed}, whose mean it is: means keep what members have in common, not their noise.",
+        )
+    if mixtures.settled:
+        return Certificate(
+            True,
+            "No other member helps",
+            f"{allowed}. No addition and no exchange of one member, among all columns and rows, lowers the error while "
+            "the weights stay as they are.",
+        )
+    return Certificate(
+        False,
+        "Another member would help",
+        f"{allowed}. The search ended early: the best addition or exchange of one member would lower the squared error "
+        f"by {percent(mixtures.gain)}.",
+    )
 
 
 def _rank_certificate(result: Factorization) -> Certificate:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from gsnmf.reports.findings import Substitute
 from gsnmf.reports.page import environment
 from gsnmf.support.version import __version__
 from gsnmf.support.whole_files import whole_file
@@ -42,6 +43,8 @@ class TopicCard:
         What was chosen, "word" or "document".
     leading : tuple of str
         The names of what was chosen.
+    leading_shares : tuple of float
+        Their shares, which sum to one.
     share : float
         Part of the documents.
     n_documents : int
@@ -54,7 +57,7 @@ class TopicCard:
         Its colour, in degrees.
     stability : float or None
         How often the topic is found again in parts of the collection; None if it was not measured.
-    alternatives : tuple of str
+    alternatives : tuple of Substitute
         What could have been chosen instead, if it is known.
     """
 
@@ -62,6 +65,7 @@ class TopicCard:
     name: str
     kind: str
     leading: tuple[str, ...]
+    leading_shares: tuple[float, ...]
     share: float
     n_documents: int
     coherence: float | None
@@ -71,7 +75,7 @@ class TopicCard:
     similar: tuple[tuple[int, str, float], ...]
     hue: float
     stability: float | None = None
-    alternatives: tuple[str, ...] = ()
+    alternatives: tuple[Substitute, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import PurePath
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from gsnmf.reports.images import ImageFindings, factor_picture, image_findings, 
 from gsnmf.reports.pictures import ink_picture
 from gsnmf.results import Factor, Factorization
 from gsnmf.support.arrays import Axis, Floats, Indices
-from gsnmf.support.words import counted, listed, percent, shown
+from gsnmf.support.words import counted, joined, listed, mixtures, percent, shown
 from gsnmf.weights import DEFAULT_TOLERANCE
 
 MAX_ROWS = 500
@@ -26,6 +26,9 @@ MAX_ROWS = 500
 
 UNEXPLAINED = 0.995
 """Relative error from which a row or column counts as not explained."""
+
+_ALTERNATIVES = 2
+"""Substitutes that are shown for each factor."""
 
 _INK = (46, 105, 190)
 
@@ -51,8 +54,26 @@ class Member:
 
 
 @dataclass(frozen=True)
+class MixedMember:
+    """A column or row that a factor is made of; ``share`` is its part of the mixture."""
+
+    name: str
+    index: int
+    share: float
+
+
+@dataclass(frozen=True)
+class Substitute:
+    """What could have been chosen instead, in the place of ``chosen``, and how many points of quality it costs."""
+
+    name: str
+    chosen: str
+    points_lost: float
+
+
+@dataclass(frozen=True)
 class FactorView:
-    """A chosen column or row."""
+    """A chosen column or row, or a mixture of a few; ``index`` is that of the leading member."""
 
     number: int
     kind: str
@@ -61,6 +82,8 @@ class FactorView:
     share: float
     columns: tuple[Member, ...]
     rows: tuple[Member, ...]
+    members: tuple[MixedMember, ...]
+    alternatives: tuple[Substitute, ...] = ()
     picture: str = ""
 
 
@@ -122,6 +145,11 @@ class Findings:
     warnings: tuple[str, ...] = ()
     about: str = ""
 
+    @property
+    def mixed(self) -> bool:
+        """Whether factors are mixtures of several members."""
+        return any(len(factor.members) > 1 for factor in self.factors)
+
 
 def gather(
     result: Factorization,
@@ -162,8 +190,12 @@ def gather(
         )
     explanation = Explanation(result)
     comparison = comparison or compare(result)
-    factors = tuple(_view(number, f, explanation, named) for number, f in enumerate(explanation.factors(), 1))
-    steps = _steps(explanation, named, comparison)
+    substitutes = _substitutes(result, named)
+    factors = tuple(
+        _view(k + 1, factor, explanation, named, substitutes.get(k, ()))
+        for k, factor in enumerate(explanation.factors())
+    )
+    steps = _steps(explanation, factors, comparison)
     matrix_picture, residual_picture = explanation.pictures()
     top = float(np.quantile(matrix_picture, 0.99)) or float(matrix_picture.max())
     return Findings(
@@ -211,6 +243,8 @@ def summary(findings: Findings) -> dict[str, Any]:
                 "index": factor.index,
                 "name": factor.name,
                 "share": factor.share,
+                "members": [asdict(member) for member in factor.members],
+                "alternatives": [asdict(substitute) for substitute in factor.alternatives],
                 f"strongest_{findings.column_kind}s": [member.name for member in factor.columns],
                 f"strongest_{findings.row_kind}s": [member.name for member in factor.rows],
             }
@@ -225,8 +259,9 @@ def summary(findings: Findings) -> dict[str, Any]:
 def _sentence(result: Factorization, data: LabelledMatrix, comparison: Comparison) -> str:
     m, n = result.matrix.shape
     whole = f"{counted(m, data.row_kind)} × {counted(n, data.column_kind)}"
+    most = 1 if result.mixtures is None else result.mixtures.most
     chosen = [
-        counted(indices.size, kind)
+        mixtures(indices.size, kind, most)
         for indices, kind in ((result.columns, data.column_kind), (result.rows, data.row_kind))
         if indices.size
     ]
@@ -266,37 +301,54 @@ def _bars(result: Factorization, comparison: Comparison, others: Sequence[Bar]) 
     )
 
 
-def _view(number: int, factor: Factor, explanation: Explanation, data: LabelledMatrix) -> FactorView:
-    is_column = factor.axis == "columns"
+def _view(
+    number: int, factor: Factor, explanation: Explanation, data: LabelledMatrix, alternatives: tuple[Substitute, ...]
+) -> FactorView:
+    members = tuple(
+        MixedMember(shown(data.name(factor.axis, int(i))), int(i), float(share))
+        for i, share in zip(factor.members, factor.member_shares, strict=True)
+    )
     return FactorView(
         number=number,
-        kind=data.column_kind if is_column else data.row_kind,
-        name=shown(data.column_name(factor.index) if is_column else data.row_name(factor.index)),
+        kind=data.kind(factor.axis),
+        name=joined([member.name for member in members]),
         index=factor.index,
         share=factor.share,
         columns=_members(explanation, data, "columns", factor.columns, factor.column_strengths),
         rows=_members(explanation, data, "rows", factor.rows, factor.row_strengths),
+        members=members,
+        alternatives=alternatives,
         picture=factor_picture(explanation, data, number - 1),
     )
+
+
+def _substitutes(result: Factorization, data: LabelledMatrix) -> dict[int, tuple[Substitute, ...]]:
+    """What else could have been chosen for each factor; nothing where that would take many passes over the data."""
+    if not (result.knows_alternatives and result.source.in_memory and result.selection.n_selected):
+        return {}
+    found: dict[int, tuple[Substitute, ...]] = {}
+    for alternative in result.alternatives(_ALTERNATIVES, quick=True).rows:
+        k, axis, chosen, index, _, lost = cast("tuple[int, Axis, int, int, float, float]", alternative)
+        names = shown(data.name(axis, index)), shown(data.name(axis, chosen))
+        found[k] = (*found.get(k, ()), Substitute(*names, max(lost, 0.0)))
+    return found
 
 
 def _members(
     explanation: Explanation, data: LabelledMatrix, axis: Axis, indices: Indices, strengths: Floats
 ) -> tuple[Member, ...]:
-    name = data.column_name if axis == "columns" else data.row_name
     pictures = member_pictures(explanation, data, axis, indices)
     return tuple(
-        Member(shown(name(int(i))), float(value / strengths[0]), picture)
+        Member(shown(data.name(axis, int(i))), float(value / strengths[0]), picture)
         for i, value, picture in zip(indices, strengths, pictures, strict=True)
     )
 
 
 def _table(residuals: Residuals, data: LabelledMatrix, axis: Axis, factors: Sequence[FactorView]) -> ErrorTable:
-    name = data.row_name if axis == "rows" else data.column_name
     order = np.lexsort([-residuals.relative_errors, -residuals.error_shares])[:MAX_ROWS]
     worst = tuple(
         Explained(
-            name=shown(name(int(i))),
+            name=shown(data.name(axis, int(i))),
             index=int(i),
             error=float(residuals.relative_errors[i]),
             error_share=float(residuals.error_shares[i]),
@@ -304,21 +356,18 @@ def _table(residuals: Residuals, data: LabelledMatrix, axis: Axis, factors: Sequ
         )
         for i in order
     )
-    kind = data.row_kind if axis == "rows" else data.column_kind
     errors = residuals.relative_errors
-    return ErrorTable(kind, errors.size, worst, histogram(errors), int(np.count_nonzero(errors >= UNEXPLAINED)))
+    return ErrorTable(
+        data.kind(axis), errors.size, worst, histogram(errors), int(np.count_nonzero(errors >= UNEXPLAINED))
+    )
 
 
-def _steps(explanation: Explanation, data: LabelledMatrix, comparison: Comparison) -> tuple[RankStep, ...]:
-    path = explanation.rank_path()
+def _steps(explanation: Explanation, factors: Sequence[FactorView], comparison: Comparison) -> tuple[RankStep, ...]:
+    errors = explanation.rank_path().errors
     steps = []
-    for rank in range(1, path.errors.size):
-        columns, rows = path.selection(rank)
-        is_column = path.n_columns[rank] > path.n_columns[rank - 1]
-        name = data.column_name(int(columns[-1])) if is_column else data.row_name(int(rows[-1]))
+    for rank, k in enumerate(explanation.factor_order, 1):
         bound = float(comparison.svd_path[rank]) if rank < comparison.svd_path.size else None
-        kind = data.column_kind if is_column else data.row_kind
-        steps.append(RankStep(rank, kind, shown(name), 1.0 - float(path.errors[rank]), bound))
+        steps.append(RankStep(rank, factors[k].kind, factors[k].name, 1.0 - float(errors[rank]), bound))
     return tuple(steps)
 
 

@@ -9,8 +9,9 @@ import numpy as np
 from gsnmf.datasets.readers.labelled import LabelledMatrix
 from gsnmf.explanation.residuals import Explanation
 from gsnmf.reports.pictures import grey_picture
+from gsnmf.results import Factor
 from gsnmf.support.arrays import Axis, Floats, Indices
-from gsnmf.support.words import shown
+from gsnmf.support.words import joined, shown
 
 _N_PAIRS = 8
 _MAX_CHOSEN = 60
@@ -37,9 +38,9 @@ class ImageFindings:
     mean : str
         The mean image.
     pixels : tuple of (x, y, name)
-        Chosen pixels.
+        Chosen pixels, each member of a mixture by itself.
     chosen : tuple of (name, picture)
-        Chosen images.
+        Chosen images, and mixtures of images.
     n_chosen : int
         How many were chosen, also if not all are shown.
     pairs : tuple of Pair
@@ -61,9 +62,9 @@ def image_findings(explanation: Explanation, data: LabelledMatrix) -> ImageFindi
         return None
     height, width = data.image_shape
     by_rows = data.pixels == "columns"
-    result = explanation.result
-    pixels, images = (result.columns, result.rows) if by_rows else (result.rows, result.columns)
-    pixel_name, image_name = (data.column_name, data.row_name) if by_rows else (data.row_name, data.column_name)
+    factors = explanation.factors(1)
+    images = [k for k, factor in enumerate(factors) if factor.axis != data.pixels]
+    pixels = dict.fromkeys(int(p) for factor in factors if factor.axis == data.pixels for p in factor.members)
     held = explanation.matrix
     n_images = held.shape[0 if by_rows else 1]
     mean = (held if by_rows else held.T).column_sums / n_images
@@ -71,14 +72,15 @@ def image_findings(explanation: Explanation, data: LabelledMatrix) -> ImageFindi
         width=width,
         height=height,
         mean=grey_picture(data.image(mean)),
-        pixels=tuple((*data.pixel(int(p))[::-1], shown(pixel_name(int(p)))) for p in pixels),
-        chosen=tuple(
-            (shown(image_name(int(i))), grey_picture(data.image(image)))
-            for i, image in zip(images[:_MAX_CHOSEN], _images(explanation, images[:_MAX_CHOSEN], by_rows), strict=True)
-        ),
-        n_chosen=images.size,
+        pixels=tuple((*data.pixel(p)[::-1], shown(data.name(data.pixels, p))) for p in pixels),
+        chosen=tuple((_name(factors[k], data), factor_picture(explanation, data, k)) for k in images[:_MAX_CHOSEN]),
+        n_chosen=len(images),
         pairs=_pairs(explanation, data, by_rows),
     )
+
+
+def _name(factor: Factor, data: LabelledMatrix) -> str:
+    return joined([shown(data.name(factor.axis, int(i))) for i in factor.members])
 
 
 def factor_picture(explanation: Explanation, data: LabelledMatrix, k: int) -> str:
@@ -102,12 +104,12 @@ def _pairs(explanation: Explanation, data: LabelledMatrix, by_rows: bool) -> tup
     picked = order[np.unique(np.linspace(0, order.size - 1, _N_PAIRS).round().astype(np.intp))]
     images = _images(explanation, picked, by_rows)
     models = explanation.W[picked] @ explanation.H if by_rows else (explanation.W @ explanation.H[:, picked]).T
-    name = data.row_name if by_rows else data.column_name
+    axis: Axis = "rows" if by_rows else "columns"
     pairs = []
     for i, image, model in zip(picked, images, models, strict=True):
         top = max(float(image.max()), 1e-300)
         drawn, rebuilt = (grey_picture(data.image(values), top) for values in (image, model))
-        pairs.append(Pair(shown(name(int(i))), drawn, rebuilt, float(errors[i])))
+        pairs.append(Pair(shown(data.name(axis, int(i))), drawn, rebuilt, float(errors[i])))
     return tuple(pairs)
 
 

@@ -11,7 +11,7 @@ from gsnmf.reports import charts
 from gsnmf.reports.findings import UNEXPLAINED, Findings
 from gsnmf.support.version import __version__
 from gsnmf.support.whole_files import whole_file
-from gsnmf.support.words import counted, grouped, percent
+from gsnmf.support.words import counted, grouped, percent, price
 
 
 def render_report(findings: Findings) -> str:
@@ -35,6 +35,6 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(percent=percent, counted=counted, grouped=grouped)
+    environment.filters.update(percent=percent, counted=counted, grouped=grouped, price=price)
     environment.globals.update(chart_width=charts.WIDTH, chart_height=charts.HEIGHT)
     return environment

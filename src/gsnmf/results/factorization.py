@@ -8,7 +8,9 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse as sp
 
+from gsnmf.matrices.checks import check_count
 from gsnmf.matrices.protocol import Matrix
+from gsnmf.results.alternatives import Alternative
 from gsnmf.results.factors import Factor, described_factors, factor_table
 from gsnmf.results.mixtures import Mixtures
 from gsnmf.results.search import SearchRecord
@@ -24,8 +26,8 @@ from gsnmf.support.words import columns_and_rows
 class Substitutes(Protocol):
     """Finds substitutes for chosen columns and rows; the search, which stands above the results, provides it."""
 
-    def __call__(self, matrix: Matrix, columns: Indices, rows: Indices, *, count: int) -> list[Any]:
-        """At most ``count`` alternatives for each index."""
+    def __call__(self, result: Factorization, *, count: int, quick: bool) -> list[Alternative]:
+        """At most ``count`` alternatives for each factor."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -82,6 +84,18 @@ class Factorization(Record):
     def row_mixture(self) -> sp.csr_array:
         """B, sparse, shape (r2, m): the shares of the members of each row factor, which sum to one."""
         return self._mixtures.row_mixture
+
+    @property
+    def members(self) -> list[tuple[Indices, Floats]]:
+        """Members of every factor and their shares, columns first, the largest share first; one each without mixtures.
+
+        Examples
+        --------
+        >>> import gsnmf
+        >>> gsnmf.factorize([[1, 0, 2], [0, 1, 2], [0, 0, 1]], 2, method="spa-rows").members
+        [(array([0]), array([1.])), (array([1]), array([1.]))]
+        """
+        return self._mixtures.members()
 
     @property
     def _mixtures(self) -> Mixtures:
@@ -200,32 +214,51 @@ class Factorization(Record):
         """
         most = 1 if self.mixtures is None else self.mixtures.most
         strongest = self.source.strongest_rows(self.W, n_strongest + most)
-        members = None if self.mixtures is None else self.mixtures.members()
-        return described_factors(self.selection, self.H, strongest, self.shares, n_strongest, members)
+        return described_factors(self.selection, self.H, strongest, self.shares, n_strongest, self.members)
 
-    def alternatives(self, count: int = 5) -> Table:
-        """For every chosen index the best substitutes, with the error after all weights are fitted again.
+    @property
+    def knows_alternatives(self) -> bool:
+        """Whether `alternatives` can be asked for."""
+        return self._substitutes is not None
+
+    def alternatives(self, count: int = 5, *, quick: bool = False) -> Table:
+        """For every factor the best substitutes, with the error after all weights are fitted again.
+
+        A substitute takes the place of the chosen column or row. In a mixture it takes the place of one member: those
+        listed are the best exchanges of any one member, and the shares of all members are fitted again.
 
         Parameters
         ----------
         count : int
-            Substitutes for each index at most.
+            Substitutes for each factor at most.
+        quick : bool
+            Score every column and row with the weights as they are, and fit the best few for two rounds only: a
+            fraction of the time, for a matrix in memory. The errors are then slightly too large.
 
         Returns
         -------
         Table
-            One row per substitute: the axis, the chosen index, the substitute, the relative error with it, and by how
-            many percentage points the quality falls.
+            One row per substitute: the number of the factor, the axis, the chosen index that is given up, the
+            substitute, the relative error with it, and by how many percentage points the quality falls.
+
+        Examples
+        --------
+        >>> import gsnmf
+        >>> result = gsnmf.factorize([[4.0, 3.9, 0, 1], [0, 0.1, 2, 0], [0, 0, 0, 1]], (2, 0))
+        >>> result.alternatives(1)
+        factor  axis     chosen  substitute  relative error  points lost
+        ------  -------  ------  ----------  --------------  -----------
+        0       columns  0       1           0.165           0.0913
+        1       columns  2       3           0.328           16.4
         """
-        if self.mixtures is not None:
-            raise ValueError("alternatives are those of single columns and rows; factorize with members=1 to see them.")
         if self._substitutes is None:
             raise ValueError("alternatives need a result of gsnmf.factorize or gsnmf.load, which knows how to search.")
+        found = self._substitutes(self, count=check_count(count, "count"), quick=quick)
         rows = tuple(
-            (one.axis, one.chosen, one.index, one.relative_error, 100.0 * (one.relative_error - self.relative_error))
-            for one in self._substitutes(self.source, self.columns, self.rows, count=count)
+            (a.factor, a.axis, a.chosen, a.index, a.relative_error, 100.0 * (a.relative_error - self.relative_error))
+            for a in found
         )
-        return Table(("axis", "chosen", "substitute", "relative error", "points lost"), rows)
+        return Table(("factor", "axis", "chosen", "substitute", "relative error", "points lost"), rows)
 
     def __repr__(self) -> str:
         m, n = self.source.shape

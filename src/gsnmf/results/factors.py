@@ -56,7 +56,7 @@ def described_factors(
     strongest_rows: Sequence[tuple[Indices, Floats]],
     shares: Doubles,
     count: int,
-    members: Sequence[tuple[Indices, Floats]] | None = None,
+    members: Sequence[tuple[Indices, Floats]],
 ) -> tuple[Factor, ...]:
     """Every chosen column, then every chosen row, each with what goes with it.
 
@@ -66,19 +66,19 @@ def described_factors(
     H : array, shape (r, n)
         Right factor.
     strongest_rows : sequence of r pairs
-        Positions and values of the largest entries of each column of the left factor, at least ``count`` + 1.
+        Positions and values of the largest entries of each column of the left factor, at least ``count`` more than
+        the factor has members.
     shares : array of length r
     count : int
         How many columns and rows to give at most.
-    members : sequence of r pairs, optional
-        Members of each factor and their shares, if the factors are mixtures. ``strongest_rows`` then holds at least
-        ``count`` entries more than a factor has members.
+    members : sequence of r pairs
+        Members of each factor and their shares, the largest share first.
     """
     chosen: list[tuple[Axis, int]] = [("columns", int(j)) for j in selection.columns]
     chosen += [("rows", int(i)) for i in selection.rows]
     factors = []
     for k, (axis, index) in enumerate(chosen):
-        mixed, member_shares = (np.array([index]), np.ones(1)) if members is None else members[k]
+        mixed, member_shares = members[k]
         columns = largest_of(H[k], count + mixed.size)
         rows, strengths = strongest_rows[k]
         if axis == "columns":

@@ -13,6 +13,9 @@ from gsnmf.matrices.protocol import Matrix
 from gsnmf.support.arrays import Doubles, Floats, Indices
 from gsnmf.support.records import Record
 
+NO_GAIN = 1e-9
+"""Relative decrease of the squared error below which a change of one member does not count as help."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Mixtures(Record):
@@ -26,9 +29,10 @@ class Mixtures(Record):
         B: row k holds the shares of the members of row factor k, which sum to one.
     most : int
         How many members a factor may have.
-    gain : float
+    gain : float or None
         The largest relative decrease of the squared error that the addition, or the exchange, of one member of one
-        factor would give while the weights stay as they are: zero says that no such change helps.
+        factor would give while the weights stay as they are: zero says that no such change helps. None if members
+        were not chosen to lower the error.
 
     Examples
     --------
@@ -42,7 +46,7 @@ class Mixtures(Record):
     column_mixture: sp.csc_array
     row_mixture: sp.csr_array
     most: int
-    gain: float = 0.0
+    gain: float | None = None
 
     @classmethod
     def of(
@@ -51,7 +55,7 @@ class Mixtures(Record):
         rows: Sequence[tuple[Any, Any]],
         shape: tuple[int, int],
         most: int,
-        gain: float = 0.0,
+        gain: float | None = None,
         dtype: Any = np.float64,
     ) -> Mixtures:
         """Mixtures from pairs of members and their weights, for a matrix of this shape."""
@@ -63,6 +67,11 @@ class Mixtures(Record):
         """Factors of one member each."""
         one = np.ones(1)
         return cls.of([([j], one) for j in columns], [([i], one) for i in rows], shape, 1, dtype=dtype)
+
+    @property
+    def settled(self) -> bool:
+        """Whether no addition or exchange of one member lowers the error, up to rounding."""
+        return self.gain is not None and self.gain <= NO_GAIN
 
     @property
     def leading_columns(self) -> Indices:

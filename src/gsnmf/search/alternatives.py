@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 
 from gsnmf.matrices.checks import check_count
+from gsnmf.matrices.in_memory import InMemoryMatrix
 from gsnmf.matrices.protocol import Matrix
+from gsnmf.results import Factorization
+from gsnmf.results.alternatives import Alternative
 from gsnmf.search.candidates import Candidates, Fit, candidate_pool
+from gsnmf.search.member_alternatives import QUICK, THOROUGH, member_alternatives
+from gsnmf.search.member_model import Space, model_of
 from gsnmf.search.trials import Exchange, Fitted, Trials
 from gsnmf.search.work import Work
 from gsnmf.selection.constraints import Constraints, Limits
-from gsnmf.support.arrays import Axis, Indices
+from gsnmf.support.arrays import Indices
 
 _CANDIDATES = 500
 _TRIED = 3
@@ -21,26 +26,22 @@ _TRIED = 3
 _ROUNDS = 20
 
 
-@dataclass(frozen=True)
-class Alternative:
-    """One substitute for one chosen index.
+def substitutes(
+    result: Factorization, *, count: int, quick: bool, constraints: Constraints | None = None
+) -> list[Alternative]:
+    """The best substitutes for the members of every factor of a result, as `Factorization.alternatives` asks for them.
 
-    Attributes
-    ----------
-    axis : {"columns", "rows"}
-        Of both, the chosen index and the substitute.
-    chosen : int
-        The index that is given up.
-    index : int
-        The index that takes its place.
-    relative_error : float
-        Of the selection with the substitute, all weights fitted again.
+    Mixtures and quick answers come from `gsnmf.search.member_alternatives`, the others from `alternatives`.
     """
-
-    axis: Axis
-    chosen: int
-    index: int
-    relative_error: float
+    matrix = result.source
+    if result.mixtures is None and not (quick and matrix.in_memory):
+        return alternatives(matrix, result.columns, result.rows, count=count, constraints=constraints)
+    assert isinstance(matrix, InMemoryMatrix)  # as all matrices of mixtures are
+    limits = (constraints or Constraints()).resolve(matrix.shape, (result.columns.size, result.rows.size))
+    model, used = model_of(result, Space.of(matrix, limits, Work(math.inf)))
+    found = member_alternatives(model, count, QUICK if quick else THOROUGH)
+    numbers = np.flatnonzero(used)  # of the factors that are not zero
+    return [replace(one, factor=int(numbers[one.factor])) for one in found]
 
 
 def alternatives(
@@ -118,6 +119,7 @@ def _substitutes(trials: Trials, fitted: Fitted, gains: np.ndarray, position: in
     best = sorted(zip(found, exchanges, strict=True), key=lambda pair: pair[0].squared_error)[:count]
     return [
         Alternative(
+            position,
             "columns" if axis == "columns" else "rows",
             chosen,
             _index(trials, exchange),

@@ -16,7 +16,8 @@ and the products with M in there are the same for all factors: a factor that cha
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -104,14 +105,33 @@ class Pool:
 
     def changed(self, mixture: Mixture, linear: Doubles, most: int, least: float) -> tuple[Mixture, float]:
         """The mixture after the best change of one member, the same one if none explains more than ``least``."""
-        rows, diagonal = self.gram_rows.at(mixture.members), self.matrix.squared_column_norms
-        position, index, explained = best_change(
-            mixture.members, rows, diagonal, linear, self.allowed, most, least + _ROUNDING * abs(least)
-        )
+        position, index, explained = self._best_change(mixture, linear, most, least + _ROUNDING * abs(least))
         if position < 0:
             return mixture, least
         members = np.append(np.delete(mixture.members, slice(position, position + 1)), index)
         return self.refitted(members, linear), explained
+
+    def exchanges(self, mixture: Mixture, linear: Doubles, count: int) -> list[tuple[int, int, Mixture]]:
+        """The best exchanges of one member for a column that is none, the best first, each column once.
+
+        Each is the member that goes, the column that comes, and the mixture with the best weights.
+        """
+        open_to = replace(self, allowed=self.allowed.copy())
+        found: list[tuple[int, int, Mixture]] = []
+        open_to.allowed[mixture.members] = False
+        while len(found) < count:
+            position, index, _ = open_to._best_change(mixture, linear, mixture.members.size, 0.0)
+            if position < 0:
+                break
+            open_to.allowed[index] = False
+            changed = self.refitted(np.append(np.delete(mixture.members, position), index), linear)
+            if index in changed.members:
+                found.append((int(mixture.members[position]), int(index), changed))
+        return found
+
+    def _best_change(self, mixture: Mixture, linear: Doubles, most: int, least: float) -> tuple[int, int, float]:
+        rows, diagonal = self.gram_rows.at(mixture.members), self.matrix.squared_column_norms
+        return best_change(mixture.members, rows, diagonal, linear, self.allowed, most, least)
 
     def closest(self, mixture: Mixture, linear: Doubles, most: int) -> Mixture:
         """Members and weights closer to a target: the best change of one member, as long as one helps."""
@@ -166,9 +186,8 @@ class MixedSide:
             M'(M - Q R')P, the part of the targets' products that these factors do not change.
         most : int
         """
-        gram = weights.T @ weights
-        for k in self._free(gram):
-            linear, mixture = self._target_products(k, gram, attraction), self.mixtures[k]
+        for k, linear in self.targets(weights, attraction):
+            mixture = self.mixtures[k]
             before = self.pool.explained(mixture, linear)
             found = self.pool.closest(mixture, linear, most)
             if found.members.size and self.pool.explained(found, linear) > before + _ROUNDING * abs(before):
@@ -180,28 +199,37 @@ class MixedSide:
 
         The weights P stay, and the members of the factor get their best weights before and after.
         """
-        gram, largest = weights.T @ weights, 0.0
-        for k in self._free(gram):
-            linear = self._target_products(k, gram, attraction)
+        largest = 0.0
+        for k, linear in self.targets(weights, attraction):
             refitted = self.pool.refitted(self.mixtures[k].members, linear)
             before = self.pool.explained(refitted, linear)
             after = self.pool.changed(refitted, linear, most, before)[1]
-            largest = max(largest, float(gram[k, k]) * (after - before))
+            largest = max(largest, float(weights[:, k] @ weights[:, k]) * (after - before))
         return largest
 
-    def _free(self, gram: Doubles) -> list[int]:
-        """Factors that may change; one without weights has no target."""
-        return [int(k) for k in np.flatnonzero((np.diag(gram) > 0) & ~self.fixed)]
+    def targets(self, weights: Doubles, attraction: Doubles) -> Iterator[tuple[int, Doubles]]:
+        """Factors that may change, each with M't_k, one entry per column; one without weights has no target.
 
-    def _target_products(self, k: int, gram: Doubles, attraction: Doubles) -> Doubles:
-        """M't_k, one entry per column."""
-        return np.asarray((attraction[:, k] - self.images @ gram[:, k]) / gram[k, k] + self.images[:, k])
+        A factor that has changed before the next is asked for is seen as it is then.
+        """
+        gram = weights.T @ weights
+        for k in np.flatnonzero((np.diag(gram) > 0) & ~self.fixed):
+            rest = attraction[:, k] - self.images @ gram[:, k]
+            yield int(k), np.asarray(rest / gram[k, k] + self.images[:, k])
+
+    def of_unit_length(self, mixture: Mixture) -> tuple[Doubles, Doubles]:
+        """The vector that a mixture is, of unit length, and its products with all columns."""
+        vector, image = self._vector(mixture)
+        length = float(np.linalg.norm(vector))
+        return vector / length, image / length
+
+    def _vector(self, mixture: Mixture) -> tuple[Doubles, Doubles]:
+        chosen = self.pool.matrix.columns(mixture.members).astype(np.float64, copy=False)
+        return chosen @ mixture.weights, mixture.weights @ self.pool.gram_rows.at(mixture.members)
 
     def _replace(self, k: int, mixture: Mixture) -> None:
         self.mixtures[k] = mixture
-        chosen = self.pool.matrix.columns(mixture.members).astype(np.float64, copy=False)
-        self.vectors[:, k] = chosen @ mixture.weights
-        self.images[:, k] = mixture.weights @ self.pool.gram_rows.at(mixture.members)
+        self.vectors[:, k], self.images[:, k] = self._vector(mixture)
 
     def _normalize(self) -> Doubles:
         """Scale all factors to unit length, and return what their lengths were."""

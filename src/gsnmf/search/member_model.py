@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gsnmf.matrices.in_memory import InMemoryMatrix
+from gsnmf.results import Factorization
 from gsnmf.search.member_fits import MixedSide, Mixture, Pool
 from gsnmf.search.work import Work
 from gsnmf.selection.constraints import Limits
@@ -104,10 +105,10 @@ class MixedModel:
         """W = [C, Q] and H = [P'; R'], shape (m, r) and (r, n)."""
         return np.hstack([self.left.vectors, self.Q]), np.vstack([self.P.T, self.right.vectors.T])
 
-    def solve(self, tolerance: float, max_iterations: int) -> None:
-        """Improve the weights in place."""
+    def problem(self) -> JointProblem:
+        """The problem of the weights."""
         C, R = self.left.vectors, self.right.vectors
-        problem = JointProblem(
+        return JointProblem(
             C=C,
             R=R,
             gram_C=C.T @ C,
@@ -118,7 +119,10 @@ class MixedModel:
             row_lengths=np.ones(R.shape[1]),
             squared_norm=self.space.matrix.squared_norm,
         )
-        found = solve_joint(problem, self.P, self.Q, tolerance, max_iterations)
+
+    def solve(self, tolerance: float, max_iterations: int) -> None:
+        """Improve the weights in place."""
+        found = solve_joint(self.problem(), self.P, self.Q, tolerance, max_iterations)
         self.squared_error, self.optimality, self.n_iterations = found
         entries = sum(self.space.matrix.shape) * self.size**2
         self.space.work.products(entries * _CG_OPERATIONS * max(1, self.n_iterations))
@@ -126,25 +130,49 @@ class MixedModel:
     def improve(self, most: int) -> None:
         """One round in place: all mixtures, then a few iterations on the weights."""
         matrix = self.space.matrix
-        self.left.improve(self.P, self._attraction_of_columns(), most)
-        self.right.improve(self.Q, self._attraction_of_rows(), most)
+        self.left.improve(self.P, self.attraction_of_columns(), most)
+        self.right.improve(self.Q, self.attraction_of_rows(), most)
         self.space.work.scores(float(most**3 * sum(matrix.shape) * self.size))
 
     def largest_gain(self, most: int) -> float:
         """The largest relative decrease of the squared error by adding or exchanging one member of one factor."""
         gain = max(
-            self.left.largest_gain(self.P, self._attraction_of_columns(), most),
-            self.right.largest_gain(self.Q, self._attraction_of_rows(), most),
+            self.left.largest_gain(self.P, self.attraction_of_columns(), most),
+            self.right.largest_gain(self.Q, self.attraction_of_rows(), most),
         )
         return gain / self.squared_error if self.squared_error > 0 else 0.0
 
-    def _attraction_of_columns(self) -> Doubles:
+    def attraction_of_columns(self) -> Doubles:
         """M'(M - Q R')P."""
         return _attraction(self.space, self.space.matrix, self.P, self.Q, self.right.vectors)
 
-    def _attraction_of_rows(self) -> Doubles:
+    def attraction_of_rows(self) -> Doubles:
         """M(M' - P C')Q."""
         return _attraction(self.space, self.space.matrix.T, self.Q, self.P, self.left.vectors)
+
+
+def model_of(result: Factorization, space: Space) -> tuple[MixedModel, Flags]:
+    """The factors of a result as mixtures with their weights, without those that are zero; and which are not.
+
+    A factor that is one included column, or row, is fixed.
+    """
+    sides = (
+        (space.matrix, space.limits.included_columns, result.members[: result.columns.size]),
+        (space.matrix.T, space.limits.included_rows, result.members[result.columns.size :]),
+    )
+    mixtures: list[list[Mixture]] = []
+    used, fixed = [], []
+    for matrix, included, pairs in sides:
+        there = [bool(matrix.squared_column_norms[members].any()) for members, _ in pairs]
+        used += there
+        mixtures.append(
+            [Mixture(m, s.astype(np.float64)) for (m, s), is_there in zip(pairs, there, strict=True) if is_there]
+        )
+        fixed += [own.members.size == 1 and bool(np.isin(own.members, included)[0]) for own in mixtures[-1]]
+    kept = np.array(used, dtype=np.bool_)
+    P = result.column_weights[kept[: result.columns.size]].T.astype(np.float64)
+    Q = result.row_weights[:, kept[result.columns.size :]].astype(np.float64)
+    return MixedModel.of(space, mixtures[0], mixtures[1], np.array(fixed, dtype=np.bool_), P, Q), kept
 
 
 def _attraction(space: Space, matrix: InMemoryMatrix, weights: Doubles, others: Doubles, vectors: Doubles) -> Doubles:

@@ -29,10 +29,10 @@ from gsnmf.matrices.checks import check_count
 from gsnmf.matrices.in_memory import InMemoryMatrix
 from gsnmf.matrices.protocol import Matrix
 from gsnmf.results import Factorization, Weights
-from gsnmf.results.mixtures import Mixtures
+from gsnmf.results.mixtures import NO_GAIN, Mixtures
 from gsnmf.search.automatic import Effort
 from gsnmf.search.member_fits import Mixture
-from gsnmf.search.member_model import MixedModel, Space
+from gsnmf.search.member_model import MixedModel, Space, model_of
 from gsnmf.search.member_starts import replaced, restarted
 from gsnmf.search.work import Work
 from gsnmf.selection.constraints import Constraints, Limits
@@ -50,8 +50,6 @@ _LEAST_ROUNDS = 2
 """Rounds of a stage that no limit on work takes away."""
 _SETTLING = 20
 """Rounds at the end of a stage until no change of one member helps."""
-_NO_GAIN = 1e-9
-"""Relative decrease of the squared error below which a change of one member does not count as help."""
 
 
 @dataclass(frozen=True)
@@ -156,10 +154,11 @@ def refine_members(
         limits = Constraints().resolve(matrix.shape, shape)
     space = Space.of(matrix, limits, Work(np.inf, time.monotonic() + time_limit))
     with blas_threads(float(matrix.n_stored) * sum(shape)):
-        model, unused = _of_start(start, space)
+        model, used = model_of(start, space)
+        unused = start.columns[~used[: shape[0]]], start.rows[~used[shape[0] :]]
         if model.size == 0 or start.relative_error**2 <= CANCELLED:
             single = Mixtures.single(start.columns, start.rows, matrix.shape, matrix.dtype)
-            return replace(start, mixtures=replace(single, most=members))
+            return replace(start, mixtures=replace(single, most=members, gain=0.0))
         model.solve(tolerance, max_iterations)
         gain = model.largest_gain(1) if members == 1 else 0.0
         for most in range(2, members + 1):
@@ -167,19 +166,6 @@ def refine_members(
                 break
             model, gain = _stage(model, most, _PLANS[effort], tolerance, max_iterations)
         return _result(start, model, unused, members, gain, tolerance)
-
-
-def _of_start(start: Factorization, space: Space) -> tuple[MixedModel, tuple[Indices, Indices]]:
-    """The chosen columns and rows as mixtures of one member each, and those that are zero and never used."""
-    matrix, limits = space.matrix, space.limits
-    in_columns = matrix.squared_column_norms[start.columns] > 0
-    in_rows = matrix.T.squared_column_norms[start.rows] > 0
-    columns, rows = start.columns[in_columns], start.rows[in_rows]
-    fixed = np.concatenate([np.isin(columns, limits.included_columns), np.isin(rows, limits.included_rows)])
-    P, Q = start.column_weights[in_columns].T.astype(np.float64), start.row_weights[:, in_rows].astype(np.float64)
-    mixtures = [[Mixture(np.array([index]), np.ones(1)) for index in indices] for indices in (columns, rows)]
-    model = MixedModel.of(space, mixtures[0], mixtures[1], fixed, P, Q)
-    return model, (start.columns[~in_columns], start.rows[~in_rows])
 
 
 def _stage(
@@ -241,7 +227,7 @@ def _settle(model: MixedModel, most: int, tolerance: float, max_iterations: int)
     for _ in range(_SETTLING):
         model.solve(tolerance, max_iterations)
         gain = model.largest_gain(most)
-        if gain <= _NO_GAIN or model.space.work.out_of_time:
+        if gain <= NO_GAIN or model.space.work.out_of_time:
             return gain
         model.improve(most)
     model.solve(tolerance, max_iterations)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 
 MAX_NAME = 160
 """Characters of a name that are shown."""
@@ -33,6 +34,11 @@ def counted(number: int, kind: str) -> str:
     return f"{grouped(number)} {kind if number == 1 else kind + 's'}"
 
 
+def mixtures(number: int, kind: str, most: int) -> str:
+    """A number of things, or of mixtures of several: ``"2 words"``, ``"2 mixtures of up to 3 words"``."""
+    return counted(number, kind) if most == 1 else f"{counted(number, 'mixture')} of up to {counted(most, kind)}"
+
+
 def grouped(number: int) -> str:
     """An integer with thin spaces between its thousands, from 10 000 on."""
     return f"{number:,}".replace(",", "\u2009") if abs(number) >= 10_000 else str(number)
@@ -41,6 +47,22 @@ def grouped(number: int) -> str:
 def listed(items: list[str]) -> str:
     """Items in a sentence: ``"a, b and c"``."""
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}" if items else ""
+
+
+def joined(names: Sequence[str]) -> str:
+    """The name of a mixture: ``"break + continue + loop"``."""
+    return " + ".join(names)
+
+
+def price(lost: float) -> str:
+    """By how many percentage points a quality is lower, with two decimals.
+
+    Examples
+    --------
+    >>> price(0.0213), price(12.0), price(0.0004)
+    ('0.02 points less', '12.00 points less', 'as good')
+    """
+    return f"{lost:.2f} points less" if lost >= 0.005 else "as good"
 
 
 def shown(name: str, longest: int | None = MAX_NAME) -> str:

@@ -14,6 +14,7 @@ from gsnmf.applications.marker_genes.coefficients import Described
 from gsnmf.applications.marker_genes.input import Cells
 from gsnmf.support.arrays import Doubles, Floats, Indices
 from gsnmf.support.optional import import_optional
+from gsnmf.support.words import joined
 
 KEY = "gsnmf"
 N_LISTED = 20
@@ -60,8 +61,8 @@ def prepare(
         coefficients=coefficients,
         loadings=_spread((choice.loadings[order] * unweighting).T, cells.genes, adata.n_vars, coefficients.dtype),
         scores=_spread(scores.T, cells.genes, adata.n_vars, np.dtype(np.float32)),
-        marker_genes=cells.genes[choice.genes],
-        prototypes=choice.cells,
+        marker_genes=cells.genes[_distinct(choice.genes)],
+        prototypes=_distinct(choice.cells),
         strongest=strongest,
         factors=factors,
         batches=batches,
@@ -112,17 +113,19 @@ def _factor_table(
     counts = np.bincount(strongest[strongest >= 0], minlength=sums.size)
     rows, names = [], []
     for number, factor in enumerate(order):
-        gene = int(choice.genes[factor]) if factor < choice.genes.size else -1
-        cell = -1 if gene >= 0 else int(choice.cells[factor - choice.genes.size])
-        listed = [g for g in np.argsort(-scores[number], kind="stable") if g != gene][: N_LISTED - (gene >= 0)]
-        listed = [int(g) for g in ([gene] if gene >= 0 else []) + listed]
+        is_gene = factor < len(choice.genes)
+        own = (choice.genes[factor] if is_gene else choice.cells[factor - len(choice.genes)]).tolist()
+        chosen = own[:N_LISTED] if is_gene else []
+        others = [int(g) for g in np.argsort(-scores[number], kind="stable") if g not in chosen]
+        listed = chosen + others[: N_LISTED - len(chosen)]
         leading = cells.gene_name(listed[0])
-        names.append(leading if gene >= 0 else f"{leading} cell")
+        name = joined([cells.gene_name(g) for g in own] if is_gene else [cells.cell_names[c] for c in own])
+        names.append(name if is_gene else f"{leading} cell")
         rows.append(
             {
-                "kind": "gene" if gene >= 0 else "cell",
-                "name": leading if gene >= 0 else cells.cell_names[cell],
-                "position": int(cells.genes[gene]) if gene >= 0 else cell,
+                "kind": "gene" if is_gene else "cell",
+                "name": name,
+                "position": int(cells.genes[own[0]]) if is_gene else own[0],
                 "share": float(sums[number] / sums.sum()) if sums.sum() > 0 else 0.0,
                 "n_cells": int(counts[number]),
                 "leading_gene": leading,
@@ -130,6 +133,11 @@ def _factor_table(
             }
         )
     return pandas.DataFrame(rows, index=pandas.Index(_unique(names), name="factor"))
+
+
+def _distinct(chosen: tuple[Indices, ...]) -> Indices:
+    """What was chosen for all factors, each once, in the order of choice."""
+    return np.array(list(dict.fromkeys(int(i) for own in chosen for i in own)), dtype=np.intp)
 
 
 def _unique(names: list[str]) -> list[str]:

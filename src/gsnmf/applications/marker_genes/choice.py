@@ -22,15 +22,16 @@ class Choice:
 
     Attributes
     ----------
-    genes, cells : int arrays
-        Chosen genes, as positions among those that take part, and chosen cells. Factors are in this order, genes first.
+    genes, cells : tuples of int arrays
+        Chosen genes of every factor of genes, as positions among those that take part, and chosen cells of every factor
+        of cells, the largest share first. Factors are in this order, genes first.
     loadings : array, shape (factors, genes)
         Weighted expression of each gene in each factor; every factor has unit length.
     gene_weights : array, one per gene
     """
 
-    genes: Indices
-    cells: Indices
+    genes: tuple[Indices, ...]
+    cells: tuple[Indices, ...]
     loadings: Floats
     gene_weights: Floats
 
@@ -42,6 +43,7 @@ def choose(
     weighting: Weighting,
     method: str,
     effort: Any,
+    members: int,
     max_cells: int | None,
     random_state: int,
 ) -> Choice:
@@ -61,11 +63,11 @@ def choose(
     weighted = weighted_columns(matrix, gene_weights)
     if cells.batch_names:
         weighted = weighted_columns(weighted.T, equal_batches(weighted, cells.batches[sampled])).T
-    result = factorize(weighted, n_factors, method=method, effort=effort)
+    result = factorize(weighted, n_factors, method=method, effort=effort, members=members)
     lengths = np.linalg.norm(result.H, axis=1)
     return Choice(
-        genes=result.columns,
-        cells=sampled[result.rows],
+        genes=tuple(own for own, _ in result.members[: result.columns.size]),
+        cells=tuple(sampled[own] for own, _ in result.members[result.columns.size :]),
         loadings=result.H / np.where(lengths > 0, lengths, 1.0)[:, None],
         gene_weights=gene_weights,
     )

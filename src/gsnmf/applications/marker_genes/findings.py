@@ -183,6 +183,7 @@ def _parameters(record: Mapping[str, Any]) -> dict[str, str]:
         "weighting": "Weighting",
         "method": "Method",
         "effort": "Effort",
+        "members": "Members of a factor",
         "max_cells": "Cells to choose from",
         "random_state": "Random state",
     }

@@ -26,6 +26,7 @@ def markers(
     weighting: Weighting = "variability",
     method: str = "auto",
     effort: Literal["fast", "balanced", "best"] = "balanced",
+    members: int = 1,
     max_cells: int | None = 20_000,
     random_state: int = 0,
     copy: bool = False,
@@ -66,6 +67,8 @@ def markers(
         count most.
     method, effort : str
         How to choose; as for `gsnmf.factorize`.
+    members : int
+        How many genes, or cells, a factor may mix; all of them are then markers, or prototypes.
     max_cells : int or None
         Genes and cells are chosen from a random sample of at most this many cells, as evenly from the batches as
         possible; None takes all. Coefficients, scores and quality are those of all cells.
@@ -119,6 +122,7 @@ def markers(
         "weighting": weighting,
         "method": method,
         "effort": effort,
+        "members": members,
         "max_cells": max_cells,
         "random_state": random_state,
         "n_genes": cells.shape[1],
@@ -130,6 +134,7 @@ def markers(
         weighting=weighting,
         method=method,
         effort=effort,
+        members=members,
         max_cells=max_cells,
         random_state=random_state,
     )

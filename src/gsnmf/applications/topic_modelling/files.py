@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import asdict
 from typing import Any
 
 from gsnmf.applications.topic_modelling.model import TopicModel
@@ -38,6 +39,8 @@ def summary(model: TopicModel, findings: DocumentFindings) -> dict[str, Any]:
                 "name": card.name,
                 "kind": card.kind,
                 "chosen": list(card.leading),
+                "chosen_shares": list(card.leading_shares),
+                "alternatives": [asdict(substitute) for substitute in card.alternatives],
                 "words": [word.name for word in card.words],
                 "share": card.share,
                 "coherence": card.coherence,

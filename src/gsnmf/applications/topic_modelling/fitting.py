@@ -32,9 +32,12 @@ def topics(
     vectorizer: Any = None,
     method: str = "auto",
     effort: Effort = "balanced",
+    members: int = 1,
     progress: Callable[[str], None] | None = None,
 ) -> TopicModel:
     """Find the topics of documents: each is one word, or one document, of the collection and what goes with it.
+
+    With ``members`` above one, each is a mixture of a few words, or of a few documents.
 
     The texts become a matrix of documents x words, weighted by tf-idf. `gsnmf.factorize` explains it by a few of its
     own words (anchor words) and documents (pure documents), each of which stands for a topic. What documents hold of
@@ -60,6 +63,9 @@ def topics(
         What makes the matrix, in place of the five parameters above.
     method, effort
         As for `gsnmf.factorize`.
+    members : int
+        How many words, or documents, a topic may mix. Three to five explain much of what NMF explains beyond single
+        ones, and the topics are still made of a few words or documents that can be named.
     progress : callable, optional
         Is told what begins.
 
@@ -93,7 +99,8 @@ def topics(
         tell("Choosing the number of topics")
         choice = _chosen_rank(matrix, rank, effort)
     tell("Choosing words and documents")
-    result = gsnmf.factorize(matrix, choice.rank if choice else rank, method=method, effort=effort)
+    number = choice.rank if choice else rank
+    result = gsnmf.factorize(matrix, number, method=method, effort=effort, members=members)
     tell("Assigning documents to topics")
     return TopicModel(
         result=result,

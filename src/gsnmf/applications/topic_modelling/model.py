@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,7 +20,7 @@ from gsnmf.applications.topic_modelling.vocabulary import check_texts, nonnegati
 from gsnmf.choice.rank_choice import RankChoice
 from gsnmf.matrices.protocol import largest_of
 from gsnmf.results import Factorization
-from gsnmf.support.arrays import Doubles, Indices
+from gsnmf.support.arrays import Doubles, Floats, Indices
 from gsnmf.support.tables import Table
 
 if TYPE_CHECKING:
@@ -30,11 +30,7 @@ _IN_A_NAME = 3
 _PATTERN = r"(?u)\b\w\w+\b"
 
 
-def leading_members(result: Factorization) -> list[tuple[Literal["word", "document"], Indices]]:
-    """What was chosen for each factor: words or documents, by position; columns of the matrix come first."""
-    words = [("word", np.array([j])) for j in result.columns]
-    documents = [("document", np.array([i])) for i in result.rows]
-    return [*words, *documents]  # type: ignore[list-item]
+Kind = Literal["word", "document"]
 
 
 @dataclass(frozen=True)
@@ -46,15 +42,18 @@ class Topic:
     kind : {"word", "document"}
         What was chosen.
     leading : tuple of str
-        The chosen words, or the names of the chosen documents.
+        The chosen words, or the names of the chosen documents, the largest share first.
+    leading_shares : tuple of float
+        Their shares in the topic, which sum to one.
     words : tuple of str
         The chosen words first, then the strongest others.
     share : float
         Part of the documents that belong to the topic.
     """
 
-    kind: Literal["word", "document"]
+    kind: Kind
     leading: tuple[str, ...]
+    leading_shares: tuple[float, ...]
     words: tuple[str, ...]
     share: float
 
@@ -142,17 +141,23 @@ class TopicModel:
         total = max(int(self.sizes.sum()), 1)
         found = []
         for k, words in enumerate(self.top_words(n_words)):
-            kind, members = self._leading(k)
-            names = self.words if kind == "word" else self.ids
-            leading = tuple(names[int(i)] for i in members)
-            found.append(Topic(kind, leading, tuple(self.words[j] for j in words), float(self.sizes[k] / total)))
+            kind, members, shares = self._leading(k)
+            found.append(
+                Topic(
+                    kind=kind,
+                    leading=tuple(self._name(kind, int(i)) for i in members),
+                    leading_shares=tuple(map(float, shares)),
+                    words=tuple(self.words[j] for j in words),
+                    share=float(self.sizes[k] / total),
+                )
+            )
         return tuple(found)
 
     def top_words(self, n_words: int = 10) -> list[Indices]:
         """Positions of the strongest words of each topic; the words that were chosen for it come first."""
         nothing = np.empty(0, dtype=np.intp)
         chosen = [self._leading(k) for k in range(len(self.order))]
-        leading = [members if kind == "word" else nothing for kind, members in chosen]
+        leading = [members if kind == "word" else nothing for kind, members, _ in chosen]
         return measures.strongest_words(self.components, leading, n_words)
 
     def coherence(self, n_words: int = 10, *, window: int | None = None) -> Doubles:
@@ -224,6 +229,31 @@ class TopicModel:
             rows.append((k, topic.words, topic.share, float(coherence), str(passage)))
         return Table(("topic", "words", "documents", "coherence", "passage"), tuple(rows))
 
+    def alternatives(self, count: int = 3, *, quick: bool = True) -> Table:
+        """For every topic the words, or documents, that could have been chosen instead, and what each would cost.
+
+        Parameters
+        ----------
+        count : int
+            Substitutes for each topic at most.
+        quick : bool
+            Whether to fit their weights for two rounds only; see `gsnmf.results.Factorization.alternatives`.
+
+        Returns
+        -------
+        Table
+            One row per substitute: the number of the topic, its kind, what is given up, the substitute, and by how
+            many percentage points the quality falls.
+        """
+        place = {int(factor): k for k, factor in enumerate(self.order)}
+        rows: list[tuple[int, str, str, str, float]] = []
+        for found in self.result.alternatives(count, quick=quick).rows:
+            factor, axis, chosen, index, _, lost = cast("tuple[int, str, int, int, float, float]", found)
+            kind: Kind = "word" if axis == "columns" else "document"
+            rows.append((place[factor], kind, self._name(kind, chosen), self._name(kind, index), max(lost, 0.0)))
+        rows.sort(key=lambda row: row[0])
+        return Table(("topic", "kind", "chosen", "substitute", "points lost"), tuple(rows))
+
     def by_label(self) -> Table:
         """For each label, its number of documents and the part of them that belongs to each topic."""
         if not self.labels:
@@ -286,9 +316,13 @@ class TopicModel:
 
         write_documents(gather_documents(self, title=title, bound=compare), path)
 
-    def _leading(self, topic: int) -> tuple[Literal["word", "document"], Indices]:
-        """What was chosen for a topic: words or documents, by position."""
-        return leading_members(self.result)[int(self.order[topic])]
+    def _leading(self, topic: int) -> tuple[Kind, Indices, Floats]:
+        """What was chosen for a topic: words or documents, by position, and their shares."""
+        factor = int(self.order[topic])
+        return ("word" if factor < self.result.columns.size else "document", *self.result.members[factor])
+
+    def _name(self, kind: Kind, position: int) -> str:
+        return self.words[position] if kind == "word" else self.ids[position]
 
     def _counted(self, title: str, names: Sequence[str], groups: Sequence[int]) -> Table:
         """Parts of the documents of each group that belong to each topic."""

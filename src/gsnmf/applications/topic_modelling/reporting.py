@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -13,8 +13,9 @@ from gsnmf.applications.topic_modelling.passages import Passage
 from gsnmf.explanation.comparison import compare
 from gsnmf.matrices.protocol import largest_of
 from gsnmf.reports.documents import DocumentFindings, DocumentRow, GroupTable, Quotation, TimeChart, TopicCard, Word
+from gsnmf.reports.findings import Substitute
 from gsnmf.support.arrays import Doubles, Indices
-from gsnmf.support.words import counted, grouped, percent, shown
+from gsnmf.support.words import counted, grouped, mixtures, percent, shown
 
 if TYPE_CHECKING:
     from gsnmf.applications.topic_modelling.model import Topic, TopicModel
@@ -25,6 +26,9 @@ MAX_DOCUMENTS = 2000
 MAX_LABELS = 30
 _MAX_CHARACTERS = 2_000_000
 """Of all texts on the page."""
+
+_ALTERNATIVES = 2
+"""Substitutes that are named on a card."""
 
 _BEGINNING = 160
 _LONGEST = 2000
@@ -88,8 +92,9 @@ def _made(model: TopicModel) -> dict[str, str]:
 def _headline(model: TopicModel, best: float | None) -> tuple[str, str]:
     count, rank = len(model.texts), len(model.order)
     sentence = f"{counted(rank, 'topic')} in {counted(count, 'document')}"
+    most = 1 if model.result.mixtures is None else model.result.mixtures.most
     made = [
-        counted(indices.size, kind)
+        mixtures(indices.size, kind, most)
         for indices, kind in ((model.result.columns, "word"), (model.result.rows, "document"))
         if indices.size
     ]
@@ -138,12 +143,14 @@ def _figures(model: TopicModel, best: float | None, coherences: Doubles) -> tupl
 
 def _cards(model: TopicModel, coherences: Doubles) -> tuple[TopicCard, ...]:
     exclusivities, similarities = model.exclusivity(), model.similarity()
+    alternatives = _alternatives(model)
     return tuple(
         TopicCard(
             number=k + 1,
             name=shown(topic.name),
             kind=topic.kind,
             leading=tuple(map(shown, topic.leading)),
+            leading_shares=topic.leading_shares,
             share=topic.share,
             n_documents=int(model.sizes[k]),
             coherence=float(coherences[k]) if np.isfinite(coherences[k]) else None,
@@ -152,9 +159,19 @@ def _cards(model: TopicModel, coherences: Doubles) -> tuple[TopicCard, ...]:
             quotations=tuple(_quotation(model, passage) for passage in model.passages(k)),
             similar=_similar(model, similarities[k], k),
             hue=hue(k),
+            alternatives=alternatives[k],
         )
         for k, topic in enumerate(model.topics)
     )
+
+
+def _alternatives(model: TopicModel) -> list[tuple[Substitute, ...]]:
+    """What could have been chosen for each topic instead."""
+    found: list[list[Substitute]] = [[] for _ in model.order]
+    for row in model.alternatives(_ALTERNATIVES).rows if model.result.knows_alternatives else ():
+        topic, _, chosen, substitute, lost = cast("tuple[int, str, str, str, float]", row)
+        found[topic].append(Substitute(shown(substitute), shown(chosen), lost))
+    return [tuple(own) for own in found]
 
 
 def _words(model: TopicModel, k: int, topic: Topic) -> tuple[Word, ...]:

@@ -88,6 +88,14 @@ class LabelledMatrix(Record):
         """The name of a column, or one made from its position."""
         return self._name(index, self.column_names, self.column_kind, self.pixels == "columns")
 
+    def name(self, axis: Axis, index: int) -> str:
+        """The name of a row or of a column."""
+        return self.column_name(index) if axis == "columns" else self.row_name(index)
+
+    def kind(self, axis: Axis) -> str:
+        """What a row, or a column, is."""
+        return self.column_kind if axis == "columns" else self.row_kind
+
     def image(self, pixels: Floats) -> Floats:
         """The pixels of one image as an array of its height and width."""
         if self.image_shape is None:

@@ -1,0 +1,32 @@
+"""What else could have been chosen in the place of one column or row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gsnmf.support.arrays import Axis
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """One substitute for one chosen index.
+
+    Attributes
+    ----------
+    factor : int
+        The factor that it belongs to, from 0, columns first.
+    axis : {"columns", "rows"}
+        Of both, the chosen index and the substitute.
+    chosen : int
+        The index that is given up; in a mixture, one of its members.
+    index : int
+        The index that takes its place.
+    relative_error : float
+        With the substitute, after the weights are fitted again.
+    """
+
+    factor: int
+    axis: Axis
+    chosen: int
+    index: int
+    relative_error: float
