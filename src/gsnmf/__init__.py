@@ -8,6 +8,7 @@ from gsnmf.support.version import __version__
 if TYPE_CHECKING:
     from gsnmf import applications, convex, datasets, metrics, nmf
     from gsnmf.choice.rank_choice import RankChoice, choose_rank
+    from gsnmf.choice.stability import Stability, stability
     from gsnmf.estimators.gsnmf import GSNMF
     from gsnmf.estimators.selector import GSNMFSelector
     from gsnmf.factorization.functions import factorize, select
@@ -34,6 +35,7 @@ __all__ = [
     "Scaling",
     "SearchRecord",
     "Selection",
+    "Stability",
     "StopReason",
     "Table",
     "Weights",
@@ -52,11 +54,14 @@ __all__ = [
     "save",
     "scale",
     "select",
+    "stability",
 ]
 
 _HOMES = {
     "RankChoice": "choice.rank_choice",
     "choose_rank": "choice.rank_choice",
+    "Stability": "choice.stability",
+    "stability": "choice.stability",
     "GSNMF": "estimators.gsnmf",
     "GSNMFSelector": "estimators.selector",
     "factorize": "factorization.functions",

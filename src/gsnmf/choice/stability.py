@@ -1,0 +1,275 @@
+"""How sure the chosen columns and rows are: how often they would be chosen again.
+
+The matrix is changed in three ways, each on its own and many times, and factorized again:
+
+- rows are resampled: each counts as often as it is drawn in m draws with replacement, and those that are not drawn
+  are gone, except that the chosen ones stay, for nothing else could take their place;
+- columns are resampled in the same way;
+- noise of the size of the residual is added, to the stored entries of a sparse matrix.
+
+A chosen column has come back if it is chosen again, or one that is nearly parallel to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+import scipy.sparse as sp
+
+from gsnmf.choice.matching import agreement, unit_columns
+from gsnmf.factorization.path import Request, solve
+from gsnmf.factorization.registry import Ranks, find_method
+from gsnmf.matrices import InMemoryMatrix, wrap
+from gsnmf.matrices.checks import check_count
+from gsnmf.matrices.holding import hold
+from gsnmf.results import Factorization
+from gsnmf.search.automatic import Progress
+from gsnmf.selection.constraints import Constraints
+from gsnmf.support.arrays import Axis, Doubles, Flags, Floats, Indices, RawMatrix
+from gsnmf.support.progress import log_progress
+from gsnmf.support.records import Record
+from gsnmf.support.tables import Table
+from gsnmf.support.words import percent
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Change = Literal["rows resampled", "columns resampled", "noise added"]
+CHANGES: tuple[Change, ...] = get_args(Change)
+
+DOUBTFUL = 0.5
+"""A factor that comes back less often than this is marked."""
+
+_PARALLEL = 0.95
+"""Cosine from which on a column or row stands in for another."""
+_TOLERANCE, _MAX_ITERATIONS = 1e-2, 50
+"""Of the weights of refits, which only have to tell which factors are alike."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Stability(Record):
+    """How often each chosen column and row came back when the matrix was changed a little.
+
+    Attributes
+    ----------
+    columns, rows : int arrays
+        What was chosen.
+    frequencies : array, shape (3, r)
+        One row for each of rows resampled, columns resampled and noise added; one column per chosen column, then per
+        chosen row.
+    agreements : array of length 3
+        Mean agreement of all factors with those of the changed matrices, from 0 to 1: see
+        `gsnmf.choice.matching.agreement`.
+    n_repeats : int
+        Refits for each of the three.
+    """
+
+    columns: Indices
+    rows: Indices
+    frequencies: Doubles
+    agreements: Doubles
+    n_repeats: int
+
+    @property
+    def overall(self) -> Doubles:
+        """Mean of the three frequencies of each chosen column, then of each chosen row."""
+        return np.asarray(self.frequencies.mean(axis=0))
+
+    @property
+    def doubtful(self) -> Flags:
+        """Which of them would rather not come back."""
+        return np.asarray(self.overall < DOUBTFUL)
+
+    @property
+    def table(self) -> Table:
+        """One row per chosen column, then per chosen row."""
+        chosen = [("column", int(j)) for j in self.columns] + [("row", int(i)) for i in self.rows]
+        rows = tuple(
+            (*one, *(float(f) for f in frequencies), float(mean), "doubtful" if doubt else "")
+            for one, frequencies, mean, doubt in zip(
+                chosen, self.frequencies.T, self.overall, self.doubtful, strict=True
+            )
+        )
+        return Table(("kind", "index", *CHANGES, "overall", "mark"), rows, repr(self))
+
+    def to_frame(self) -> pd.DataFrame:
+        """The table as a pandas DataFrame."""
+        return self.table.to_frame()
+
+    def __repr__(self) -> str:
+        agreements = ", ".join(f"{change} {percent(a)}" for change, a in zip(CHANGES, self.agreements, strict=True))
+        doubtful = int(self.doubtful.sum())
+        return f"Stability of {self.overall.size} factors, {doubtful} doubtful; agreement with {agreements}"
+
+    def _repr_html_(self) -> str:
+        return self.table._repr_html_()
+
+
+def stability(
+    matrix: Any,
+    result: Factorization,
+    *,
+    n_repeats: int = 20,
+    random_state: int | np.random.Generator = 0,
+    constraints: Constraints | None = None,
+    progress: Progress | None = None,
+) -> Stability:
+    """Factorize changed matrices and see which of the chosen columns and rows come back.
+
+    Parameters
+    ----------
+    matrix : array-like, DataFrame or sparse array
+        The matrix of the result.
+    result : Factorization
+        Of single columns and rows.
+    n_repeats : int
+        How often to resample rows, to resample columns, and to add noise.
+    random_state : int or numpy.random.Generator
+    constraints : gsnmf.Constraints, optional
+        Those of the result.
+    progress : callable, optional
+        As for `gsnmf.choose_rank`.
+
+    Returns
+    -------
+    Stability
+
+    Notes
+    -----
+    The refits use the method of the result, ``"auto"`` with effort ``"fast"``.
+
+    Examples
+    --------
+    >>> import gsnmf
+    >>> from gsnmf.datasets import planted
+    >>> data = planted((60, 50), n_columns=2, n_rows=2, noise_level=0.02, random_state=0)
+    >>> sure = gsnmf.stability(data.matrix, gsnmf.factorize(data.matrix, 4), n_repeats=3)
+    >>> sure.overall
+    array([1., 1., 1., 1.])
+    """
+    held = wrap(matrix)
+    if not isinstance(held, InMemoryMatrix) or not (isinstance(held.data, np.ndarray) or sp.issparse(held.data)):
+        raise ValueError("stability needs a dense or sparse matrix in memory.")
+    if held.shape != tuple(result.source.shape):
+        raise ValueError(f"matrix must be that of the result, of shape {result.source.shape}; got {held.shape}.")
+    if result.mixtures is not None:
+        raise ValueError("stability is that of single columns and rows; factorize with members=1.")
+    repeats = check_count(n_repeats, "n_repeats")
+    rng = np.random.default_rng(random_state)
+    request, known = _request(result, constraints), _Known(held, result)
+    tell = progress or log_progress
+    frequencies, agreements = [], []
+    for number, change in enumerate(CHANGES):
+        back, agreed = np.zeros(known.size), 0.0
+        for repeat, changed in enumerate(_changed_matrices(held, result, change, repeats, rng), 1):
+            refit = solve(hold(changed.data), request)
+            back += known.came_back(refit)
+            agreed += known.agreement(refit, changed)
+            tell(change, number * repeats + repeat, float(len(CHANGES) * repeats), refit.quality)
+        frequencies.append(back / repeats)
+        agreements.append(agreed / repeats)
+    return Stability(result.columns, result.rows, np.array(frequencies), np.array(agreements), repeats)
+
+
+@dataclass(frozen=True)
+class _Changed:
+    """A changed matrix, and the factors by which its rows and columns were scaled."""
+
+    data: RawMatrix
+    row_scales: Doubles
+    column_scales: Doubles
+
+
+class _Known:
+    """What was chosen at first, to compare refits with."""
+
+    def __init__(self, matrix: InMemoryMatrix, result: Factorization) -> None:
+        self.matrix, self.result = matrix, result
+        self.size = result.selection.n_selected
+        self.left, self.right = np.asarray(result.W), np.asarray(result.H).T
+
+    def came_back(self, refit: Factorization) -> Flags:
+        """Which of the columns, then of the rows, were chosen again, or one that is nearly parallel."""
+        columns = self._found("columns", self.result.columns, refit.columns)
+        return np.concatenate([columns, self._found("rows", self.result.rows, refit.rows)])
+
+    def _found(self, axis: Axis, known: Indices, again: Indices) -> Flags:
+        if known.size == 0 or again.size == 0:
+            return np.zeros(known.size, dtype=np.bool_)
+        side = self.matrix.along(axis)
+        cosines = unit_columns(side.columns(known)).T @ unit_columns(side.columns(again))
+        same = known[:, None] == again[None, :]
+        return np.asarray((same | (cosines >= _PARALLEL)).any(axis=1))
+
+    def agreement(self, refit: Factorization, changed: _Changed) -> float:
+        """Of all factors, those at first scaled as the changed matrix is."""
+        left, right = self.left * changed.row_scales[:, None], self.right * changed.column_scales[:, None]
+        return agreement(left, right, np.asarray(refit.W), np.asarray(refit.H).T)
+
+
+def _request(result: Factorization, constraints: Constraints | None) -> Request:
+    method = find_method(result.method)
+    pair = result.columns.size, result.rows.size
+    rank = pair if method.ranks == Ranks.PAIR else sum(pair)
+    automatic = method.name == "auto"
+    request = Request.of(
+        rank,
+        method=method.name,
+        tolerance=_TOLERANCE,
+        max_iterations=_MAX_ITERATIONS,
+        constraints=constraints,
+        progress=(lambda *_: None) if automatic else None,
+    )
+    return replace(request, effort="fast")
+
+
+def _changed_matrices(
+    matrix: InMemoryMatrix, result: Factorization, change: Change, count: int, rng: np.random.Generator
+) -> Iterator[_Changed]:
+    m, n = matrix.shape
+    for _ in range(count):
+        row_scales, column_scales = np.ones(m), np.ones(n)
+        if change == "noise added":
+            yield _Changed(_noisy(matrix, result, rng), row_scales, column_scales)
+            continue
+        if change == "rows resampled":
+            row_scales = _drawn(m, result.rows, rng)
+        else:
+            column_scales = _drawn(n, result.columns, rng)
+        yield _Changed(_scaled(matrix, row_scales, column_scales), row_scales, column_scales)
+
+
+def _drawn(length: int, chosen: Indices, rng: np.random.Generator) -> Doubles:
+    """Square roots of how often each of so many is drawn: a row that counts twice is sqrt(2) times itself."""
+    counts = np.bincount(rng.integers(length, size=length), minlength=length)
+    counts[chosen] = np.maximum(1, counts[chosen])
+    return np.sqrt(counts)
+
+
+def _scaled(matrix: InMemoryMatrix, row_scales: Doubles, column_scales: Doubles) -> RawMatrix:
+    data = matrix.data
+    if isinstance(data, np.ndarray):
+        return (data * row_scales[:, None] * column_scales).astype(data.dtype, copy=False)
+    scaled = sp.diags_array(row_scales) @ data @ sp.diags_array(column_scales)
+    scaled = sp.csr_array(scaled, dtype=data.dtype)
+    scaled.eliminate_zeros()
+    return scaled
+
+
+def _noisy(matrix: InMemoryMatrix, result: Factorization, rng: np.random.Generator) -> RawMatrix:
+    """The matrix plus noise of the size of the residual, cut off at zero."""
+    if isinstance(matrix.data, np.ndarray):
+        return _with_noise(matrix.data, result.absolute_error, rng)
+    noisy = sp.csr_array(matrix.data, copy=True)
+    noisy.data = _with_noise(noisy.data, result.absolute_error, rng)
+    noisy.eliminate_zeros()
+    return noisy
+
+
+def _with_noise(entries: Floats, norm: float, rng: np.random.Generator) -> Floats:
+    noise = norm / np.sqrt(max(1, entries.size)) * rng.standard_normal(entries.shape)
+    noisy: Floats = np.maximum(entries + noise, 0.0).astype(entries.dtype, copy=False)
+    return noisy

@@ -1,0 +1,89 @@
+"""How sure the chosen columns and rows are."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import gsnmf
+from gsnmf.choice.stability import CHANGES
+from gsnmf.datasets import planted
+
+
+@pytest.fixture(scope="module")
+def data():
+    return planted((60, 50), 3, 2, noise_level=0.02, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def result(data):
+    return gsnmf.factorize(data.matrix, 5, effort="fast")
+
+
+@pytest.fixture(scope="module")
+def sure(data, result):
+    return gsnmf.stability(data.matrix, result, n_repeats=4)
+
+
+def test_planted_indices_come_back(sure, result):
+    assert (sure.frequencies >= 0.75).all()
+    assert sure.overall.mean() > 0.95
+    assert not sure.doubtful.any()
+    assert (sure.agreements > 0.95).all()
+    np.testing.assert_array_equal(sure.columns, result.columns)
+
+
+def test_it_shows_itself(sure):
+    frame = sure.to_frame()
+    assert list(frame.columns) == ["kind", "index", *CHANGES, "overall", "mark"]
+    assert len(frame) == 5
+    assert "0 doubtful" in repr(sure)
+    assert "noise added" in sure._repr_html_()
+
+
+def test_what_noise_chooses_does_not_come_back():
+    noise = np.random.default_rng(0).random((60, 60))
+    sure = gsnmf.stability(noise, gsnmf.factorize(noise, 6, effort="fast"), n_repeats=3)
+    assert sure.overall.mean() < 0.3
+    assert sure.doubtful.sum() >= 4
+
+
+def test_a_parallel_column_stands_in():
+    """Of two equal columns either may be chosen, and both are the same answer."""
+    matrix = planted((40, 30), 3, 0, noise_level=0.01, random_state=1).matrix
+    twice = np.hstack([matrix, matrix])
+    sure = gsnmf.stability(twice, gsnmf.factorize(twice, 3, effort="fast"), n_repeats=3)
+    assert sure.overall.min() > 0.85
+
+
+@pytest.mark.parametrize("kind", [sp.csr_array, sp.csc_array, np.asarray])
+def test_kinds_and_units(kind):
+    matrix = kind(planted((60, 50), 2, 2, density=0.4, sparse=True, random_state=0).matrix.toarray().astype(np.float32))
+    before = matrix.copy()
+    sure = gsnmf.stability(matrix, gsnmf.factorize(matrix, 4, effort="fast"), n_repeats=2)
+    assert sure.overall.mean() > 0.8
+    assert abs(matrix - before).sum() == 0
+    large = matrix * np.float32(2.0**40)
+    assert gsnmf.stability(large, gsnmf.factorize(large, 4, effort="fast"), n_repeats=2) == sure
+
+
+def test_refits_use_the_method_of_the_result(data):
+    for method, rank in (("spa-columns", 4), ("spa-both", (2, 1)), ("gspa", 4)):
+        result = gsnmf.factorize(data.matrix, rank, method=method)
+        again = gsnmf.stability(data.matrix, result, n_repeats=2)
+        assert again.frequencies.shape == (3, result.selection.n_selected)
+        assert again == gsnmf.stability(data.matrix, result, n_repeats=2)
+
+
+def test_progress(data, result):
+    told = []
+    gsnmf.stability(data.matrix, result, n_repeats=1, progress=lambda *args: told.append(args[:3]))
+    assert told == [(change, k, 3.0) for k, change in enumerate(CHANGES, 1)]
+
+
+def test_wrong_arguments(data, result):
+    with pytest.raises(ValueError, match="n_repeats"):
+        gsnmf.stability(data.matrix, result, n_repeats=0)
+    with pytest.raises(ValueError, match="that of the result"):
+        gsnmf.stability(data.matrix[:10], result)
+    with pytest.raises(ValueError, match="members=1"):
+        gsnmf.stability(data.matrix, gsnmf.factorize(data.matrix, 2, members=2, effort="fast"))
