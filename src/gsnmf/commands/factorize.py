@@ -9,16 +9,17 @@ import platform
 import time
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 from rich.console import Console
 from rich.markup import escape
-from sklearn.exceptions import ConvergenceWarning
 
 from gsnmf.choice.rank_choice import choose_rank
 from gsnmf.commands.effects import check_effects
@@ -30,9 +31,13 @@ from gsnmf.datasets.readers import FORMATS, STREAMED_FORMATS, LabelledMatrix, re
 from gsnmf.datasets.readers.files import STANDARD_INPUT
 from gsnmf.datasets.weighting import normalize_rows, tf_idf
 from gsnmf.explanation.comparison import NO_COMPARISON, compare
-from gsnmf.factorization.path import Request, solve
+from gsnmf.factorization.missing import solve_held
+from gsnmf.factorization.path import Request
 from gsnmf.factorization.registry import methods
 from gsnmf.factorization.saving import write
+from gsnmf.matrices import Matrix
+from gsnmf.matrices.entrance import admit
+from gsnmf.matrices.observed import MissingValues, Observed, warn_of_empty
 from gsnmf.reports.findings import Findings, gather, summary
 from gsnmf.reports.page import render_report
 from gsnmf.results import Factorization
@@ -53,6 +58,20 @@ class Effort(StrEnum):
     fast = "fast"
     balanced = "balanced"
     best = "best"
+
+
+class Missing(StrEnum):
+    """Which entries are missing."""
+
+    nan = "nan"
+    unstored = "unstored"
+
+
+class Negative(StrEnum):
+    """What to do with negative entries."""
+
+    error = "error"
+    clip = "clip"
 
 
 class StopWords(StrEnum):
@@ -93,6 +112,8 @@ Examples:
   gsnmf factorize counts.mtx --rank 10 --columns words.txt --rows titles.txt
   gsnmf factorize faces/ --rank 20 --normalize --out faces-report
   gsnmf factorize spectra.npz --key M --rank 3,2 --method spa-both
+  gsnmf factorize sensors.csv --rank 5 --missing nan
+  gsnmf factorize ratings.mtx --rank 10 --missing unstored
   zcat table.csv.gz | gsnmf factorize - --format csv --rank 5 --json
 """
 
@@ -138,6 +159,11 @@ def factorize(
     include_rows: Annotated[str | None, typer.Option(metavar="LIST|@FILE", help="Rows to choose.")] = None,
     exclude_rows: Annotated[str | None, typer.Option(metavar="LIST|@FILE", help="Rows never to choose.")] = None,
     at_least: Annotated[str | None, typer.Option(metavar="C,R", help="At least so many columns and rows.")] = None,
+    missing: Annotated[Missing | None, typer.Option(help="What is missing: nan, empty cells too; unstored.")] = None,
+    entry_weights: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Weights of all entries, 0 for missing.")
+    ] = None,
+    negative: Annotated[Negative, typer.Option(help="Negative entries: refuse, or set to zero.")] = Negative.error,
     members: Annotated[int, typer.Option(min=1, help="Columns or rows that a factor may mix.")] = 1,
     time_limit: Annotated[float | None, typer.Option(min=0.001, help="For auto: seconds.")] = None,
     keep_on_interrupt: Annotated[
@@ -181,6 +207,10 @@ def factorize(
 ) -> None:
     """Read, factorize, compare, write and print; `HELP` says the rest."""
     asked_rank, shape = parse_rank(rank), _parse_shape(image_shape)
+    if (tfidf or normalize) and (missing or entry_weights):
+        raise typer.BadParameter("--tfidf and --normalize need a matrix without missing entries and entry weights.")
+    if isinstance(asked_rank, range) and (missing or entry_weights):
+        raise typer.BadParameter("--rank must be a number or columns,rows with --missing and --entry-weights.")
     if file == STANDARD_INPUT and (format is None or format.value not in STREAMED_FORMATS):
         raise typer.BadParameter(f"standard input needs --format, one of {', '.join(STREAMED_FORMATS)}.")
     check_effects(context, file, format.value if format else None, method.value)
@@ -203,6 +233,8 @@ def factorize(
             image_shape=shape,
             image_order="F" if column_major else "C",
             cube=cube,
+            missing_values=_missing_values(missing),
+            negative=negative.value,
         )
         if column_major and data.image_shape is None:
             raise typer.BadParameter("--column-major has no effect on a matrix without images; see --image-shape.")
@@ -229,7 +261,8 @@ def factorize(
             members=members,
             time_limit=time_limit,
         )
-        result, notes = _factorize(data, request, keep_on_interrupt)
+        result, notes = _factorize(_held(data, missing, entry_weights), request, keep_on_interrupt)
+        result = replace(result, clipped_share=data.clipped_share)
         stage(f"Comparing: quality {percent(result.quality)}")
         comparison = NO_COMPARISON if compare_with is False else compare(result, nmf=bool(compare_with))
         stage("Writing the report")
@@ -280,13 +313,28 @@ def _weighted(data: LabelledMatrix, tfidf: bool, normalize: bool) -> LabelledMat
     return normalize_rows(data) if normalize else data
 
 
-def _factorize(data: LabelledMatrix, request: Request, keep: bool) -> tuple[Factorization, list[str]]:
+def _held(data: LabelledMatrix, missing: Missing | None, entry_weights: Path | None) -> Matrix | Observed:
+    """The matrix, or what is observed of it."""
+    if entry_weights is None:
+        return data.held
+    weights = read_matrix(entry_weights).matrix
+    return admit(data.matrix, missing_values=_missing_values(missing), entry_weights=weights, name=data.source).held
+
+
+def _missing_values(missing: Missing | None) -> MissingValues:
+    if missing is None:
+        return None
+    return np.nan if missing is Missing.nan else "unstored"
+
+
+def _factorize(held: Matrix | Observed, request: Request, keep: bool) -> tuple[Factorization, list[str]]:
     """The result, and what to know about it; with ``keep``, an interrupt leaves the best so far."""
     notes = []
     with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", ConvergenceWarning)
+        warnings.simplefilter("always", UserWarning)
+        warn_of_empty(held)
         try:
-            result = solve(data.held, request)
+            result = solve_held(held, request)
         except KeyboardInterrupt as interrupt:
             best: Factorization | None = getattr(interrupt, "best_so_far", None)
             if not keep or best is None:
@@ -294,7 +342,7 @@ def _factorize(data: LabelledMatrix, request: Request, keep: bool) -> tuple[Fact
             result = best
             notes.append("The search was interrupted; this is the best that it had found.")
         warn_unless_converged(result.weights, request.tolerance)
-    return result, notes + [str(w.message) for w in caught if issubclass(w.category, ConvergenceWarning)]
+    return result, notes + [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
 
 
 def provenance(file: Path, started: float) -> dict[str, str]:

@@ -7,10 +7,13 @@ Given the components H, the coefficients W of samples X are either *refitted*, a
 or those of the *model*, in which the coefficient of an anchor feature is the sample's value there,
 :math:`W = [X(:, A),\; P_2]`, and only the weights :math:`P_2` of the pure samples are fitted. The coefficient of a
 mixture of features is the mean of the sample's values there, weighted by their shares. Both are exact.
+Refitted ones may have to sum to one, and the features may have weights; of a sample with holes, the observed entries
+count.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -18,9 +21,16 @@ from typing import Any, Literal
 
 import numpy as np
 
+from gsnmf.factorization.weighted_axes import scaled_matrix
+from gsnmf.kernels.observed_entries import residuals
 from gsnmf.matrices import Matrix
+from gsnmf.matrices.observed import Observed
+from gsnmf.metrics import quality
 from gsnmf.support.arrays import Doubles, Floats, Indices
 from gsnmf.weights import coefficients_for, remaining_weights
+from gsnmf.weights.observed import observed_coefficients
+from gsnmf.weights.optimality import ratio
+from gsnmf.weights.sum_to_one import mixture_weights
 
 Coefficients = Literal["refit", "model"]
 COEFFICIENTS: tuple[Coefficients, ...] = ("refit", "model")
@@ -51,10 +61,41 @@ class Anchors:
         return cls(np.array(features, dtype=np.intp), shares)
 
 
-def coefficients(samples: Matrix, components: Floats, anchors: Anchors, kind: Coefficients) -> Any:
-    """W of samples, one row per sample, in their precision; the components of ``anchors`` come first."""
-    work = _refitted if kind == "refit" else partial(_by_model, anchors=anchors)
+@dataclass(frozen=True)
+class CoefficientRule:
+    """How the coefficients of samples are found.
+
+    Attributes
+    ----------
+    kind : {"refit", "model"}
+    anchors : Anchors
+        The features of the first components.
+    sum_to_one : bool
+        Whether the coefficients of a sample sum to one.
+    feature_weight : array or None
+        Nonnegative weight of each feature in the error; None if all are equal.
+    """
+
+    kind: Coefficients
+    anchors: Anchors
+    sum_to_one: bool = False
+    feature_weight: Doubles | None = None
+
+
+def coefficients(samples: Matrix | Observed, components: Floats, rule: CoefficientRule) -> Any:
+    """W of samples, one row per sample, in their precision."""
+    if isinstance(samples, Observed):
+        return _of_observed(samples, components, rule)
+    work = partial(_refitted, rule=rule) if rule.kind == "refit" else partial(_by_model, anchors=rule.anchors)
     return samples.map_rows(work, components.shape[0], shared=(components,))
+
+
+def explained(samples: Matrix | Observed, W: Any, components: Floats) -> float:
+    """Quality with which coefficients explain samples, on their observed entries."""
+    if isinstance(samples, Matrix):
+        return quality(samples, W, components)
+    left = residuals(samples.entries, W.astype(np.float64), np.ascontiguousarray(components.T, dtype=np.float64))
+    return 1.0 - math.sqrt(ratio(samples.weighted_squares(left), samples.squared_norm))
 
 
 def strongest_component(W: Any, means: Doubles) -> Any:
@@ -75,8 +116,10 @@ def strongest_component(W: Any, means: Doubles) -> Any:
     return np.where(relative.max(axis=1) > 0, relative.argmax(axis=1), -1)
 
 
-def mean_coefficients(W: Any) -> Doubles:
+def mean_coefficients(W: Any, sample_weight: Doubles | None = None) -> Doubles:
     """Mean coefficient of each component; computed now, also if the coefficients are lazy."""
+    if sample_weight is not None:
+        return np.average(W, axis=0, weights=sample_weight).astype(np.float64)
     return np.asarray(W.mean(axis=0), dtype=np.float64)
 
 
@@ -85,8 +128,19 @@ def component_sums(components: Floats) -> Doubles:
     return np.asarray(components.sum(axis=1, dtype=np.float64))
 
 
-def _refitted(samples: Matrix, components: Floats) -> Floats:
-    return coefficients_for(samples, components).astype(samples.dtype, copy=False)
+def _of_observed(samples: Observed, components: Floats, rule: CoefficientRule) -> Floats:
+    if rule.feature_weight is not None:
+        samples = samples.weighted(np.ones(samples.shape[0]), rule.feature_weight)
+    solve = mixture_weights if rule.sum_to_one else observed_coefficients
+    return solve(samples, components).astype(samples.dtype, copy=False)
+
+
+def _refitted(samples: Matrix, components: Floats, *, rule: CoefficientRule) -> Floats:
+    if rule.feature_weight is not None:
+        roots = np.sqrt(rule.feature_weight)
+        samples, components = scaled_matrix(samples, None, roots), components * roots
+    solve = mixture_weights if rule.sum_to_one else coefficients_for
+    return solve(samples, components).astype(samples.dtype, copy=False)
 
 
 def _by_model(samples: Matrix, components: Floats, *, anchors: Anchors) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,32 +14,30 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from gsnmf.estimators.automatic_rank import automatic_rank
 from gsnmf.estimators.coefficients import (
-    COEFFICIENTS,
     Anchors,
+    CoefficientRule,
     Coefficients,
     coefficients,
     component_sums,
+    explained,
     mean_coefficients,
     strongest_component,
 )
-from gsnmf.estimators.input import checked_samples
+from gsnmf.estimators.fitting import Importance, factorized
+from gsnmf.estimators.input import admitted_samples, checked_weight
 from gsnmf.estimators.naming import component_names, index_names, index_of, named_constraints, names_out, sample_names
-from gsnmf.estimators.target import smallest_factorization
-from gsnmf.factorization.path import Request, solve
-from gsnmf.factorization.registry import Ranks, find_method
 from gsnmf.kernels.compilation import announced_compilation
 from gsnmf.matrices import Matrix
-from gsnmf.matrices.checks import check_count, check_positive
+from gsnmf.matrices.checks import check_count
+from gsnmf.matrices.entrance import Negative
+from gsnmf.matrices.observed import MissingValues, Observed
 from gsnmf.matrices.wrapping import check_block
-from gsnmf.metrics import quality
 from gsnmf.results import Factorization
 from gsnmf.results.factors import described_factors
 from gsnmf.search.automatic import Effort
 from gsnmf.selection.constraints import Constraints
 from gsnmf.support.arrays import Doubles, Floats, Indices
-from gsnmf.support.progress import logger
 from gsnmf.support.tables import Table
 from gsnmf.weights import DEFAULT_MAX_ITERATIONS, DEFAULT_TOLERANCE, warn_unless_converged
 
@@ -83,6 +82,13 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         How many features, or samples, a component may mix: 1 for single ones, which are easiest to read. Three to five
         explain much of what NMF explains beyond them. ``feature_indices_`` and ``sample_indices_`` are then the leading
         ones, and ``result_.column_mixture`` and ``result_.row_mixture`` have all of them with their shares.
+    missing_values : numpy.nan, "unstored" or None
+        Which entries are missing: those that are NaN in dense data, those that sparse data does not store, or none. The
+        error is that of observed entries, and new samples may have holes as well.
+    negative : {"error", "clip"}
+        What to do with negative entries: refuse them, or set them to zero.
+    sum_to_one : bool
+        Samples as mixtures: pure samples alone are chosen, and the coefficients of a sample sum to one.
     time_limit : float, optional
         Seconds after which ``method="auto"`` settles for the best so far.
     tol : float
@@ -109,9 +115,11 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         The strongest component of each training sample, as `predict` gives it; not for a Dask array, which `predict`
         reads when it is asked.
     reconstruction_err_ : float
-        ||X - W H||_F with the W of the model above.
+        ||X - W H||_F with the W of the model above, of observed entries and with their weights.
     quality_ : float
         One minus the relative error, 1 - ||X - W H||_F / ||X||_F, with the same W.
+    observed_share_ : float
+        Share of the entries that are observed.
     n_iter_ : int
         Iterations spent on the weights.
     n_features_in_ : int
@@ -169,6 +177,9 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         coefficients: Coefficients = "refit",
         constraints: Constraints | None = None,
         members: int = 1,
+        missing_values: MissingValues = None,
+        negative: Negative = "error",
+        sum_to_one: bool = False,
         time_limit: float | None = None,
         tol: float = DEFAULT_TOLERANCE,
         max_iter: int = DEFAULT_MAX_ITERATIONS,
@@ -182,12 +193,15 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.coefficients = coefficients
         self.constraints = constraints
         self.members = members
+        self.missing_values = missing_values
+        self.negative = negative
+        self.sum_to_one = sum_to_one
         self.time_limit = time_limit
         self.tol = tol
         self.max_iter = max_iter
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None, feature_weight: Any = None) -> Self:
         """Choose anchor features and pure samples, and learn the components.
 
         Parameters
@@ -195,15 +209,19 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         X : array-like, DataFrame, sparse or Dask array, shape (n_samples, n_features)
             Nonnegative. The columns of a DataFrame name the features, its index the samples.
         y : ignored
+        sample_weight : array-like of length n_samples, optional
+            Nonnegative weight of each sample in the error; 0 leaves a sample out. For data in memory.
+        feature_weight : array-like of length n_features, optional
+            The same for features; `transform` uses these weights as well.
 
         Returns
         -------
         self
         """
-        self.fit_transform(X)
+        self.fit_transform(X, sample_weight=sample_weight, feature_weight=feature_weight)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None) -> Any:
+    def fit_transform(self, X: Any, y: Any = None, *, sample_weight: Any = None, feature_weight: Any = None) -> Any:
         """Fit, and return the coefficients of the training data; parameters as for `fit`.
 
         Returns
@@ -211,16 +229,21 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         array, shape (n_samples, n_components_)
             The same as ``fit(X).transform(X)``.
         """
-        samples = checked_samples(self, X, reset=True)
+        samples = self._admitted(X, reset=True)
         self._constraints = named_constraints(self.constraints, getattr(self, "feature_names_in_", None), index_of(X))
+        importance = Importance(
+            checked_weight(sample_weight, samples.shape[0], "sample_weight"),
+            checked_weight(feature_weight, samples.shape[1], "feature_weight"),
+        )
         with announced_compilation(self.verbose):
-            result = self._factorized(samples)
-            self._remember(result, index_names(X))
+            result = factorized(self, samples, self._constraints, importance)
+            warn_unless_converged(result.weights, self.tol)
+            self._remember(result, index_names(X), importance.of_features)
             W = self._coefficients(samples)
-        if samples.in_memory:
-            self._means = mean_coefficients(W)
+        if result.source.in_memory:
+            self._means = mean_coefficients(W, importance.of_samples)
             self.labels_ = strongest_component(W, self._means)
-            self._strongest_samples = samples.strongest_rows(W, _REMEMBERED)
+            self._strongest_samples = result.source.strongest_rows(W, _REMEMBERED)
         return W
 
     def transform(self, X: Any) -> Any:
@@ -229,14 +252,14 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : array-like, DataFrame, sparse or Dask array, shape (n_samples, n_features)
-            Nonnegative.
+            Nonnegative; with ``missing_values`` it may have holes, and a sample's observed entries count.
 
         Returns
         -------
         array, shape (n_samples, n_components_)
         """
         check_is_fitted(self)
-        return self._coefficients(checked_samples(self, X))
+        return self._coefficients(self._admitted(X))
 
     def predict(self, X: Any) -> Any:
         """The strongest component of each sample, compared with how strong it is in the training samples on average.
@@ -244,7 +267,7 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : array-like, DataFrame, sparse or Dask array, shape (n_samples, n_features)
-            Nonnegative.
+            Nonnegative; it may have holes as for `transform`.
 
         Returns
         -------
@@ -256,9 +279,9 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             self._means = mean_coefficients(self._coefficients(self.result_.source))
         return strongest_component(W, self._means)
 
-    def fit_predict(self, X: Any, y: Any = None) -> Any:
+    def fit_predict(self, X: Any, y: Any = None, *, sample_weight: Any = None, feature_weight: Any = None) -> Any:
         """Fit, and return ``labels_``."""
-        return self.fit(X).labels_
+        return self.fit(X, sample_weight=sample_weight, feature_weight=feature_weight).labels_
 
     def inverse_transform(self, X: ArrayLike) -> Floats:
         """Samples from their coefficients, X H.
@@ -281,12 +304,12 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : array-like, DataFrame, sparse or Dask array, shape (n_samples, n_features)
-            Nonnegative.
+            Nonnegative; if it has holes, the error is that of observed entries.
         y : ignored
         """
         check_is_fitted(self)
-        samples = checked_samples(self, X)
-        return quality(samples, self._coefficients(samples), self.components_)
+        samples = self._admitted(X)
+        return explained(samples, self._coefficients(samples), self.components_)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Names of the components: ``"anchor:"`` and a feature's name, or ``"sample:"`` and a sample's name or number.
@@ -369,8 +392,9 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             for k in np.argsort(-shares, kind="stable")
             if shares[k] > 0
         )
-        explained = quality(row, weights[None, :], self.components_)
-        return Table(("kind", "name", "weight", "share"), rows, f"quality {explained:.1%}")
+        return Table(
+            ("kind", "name", "weight", "share"), rows, f"quality {explained(row, weights[None], self.components_):.1%}"
+        )
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model to a file, without the training data and without pickle; `load` reads it."""
@@ -405,49 +429,19 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = isinstance(self.missing_values, float) and math.isnan(self.missing_values)
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    def _factorized(self, samples: Matrix) -> Factorization:
-        check_positive(self.tol, "tol")
-        check_count(self.max_iter, "max_iter")
-        if self.coefficients not in COEFFICIENTS:
-            raise ValueError(f"coefficients must be 'refit' or 'model'; got {self.coefficients!r}.")
-        self.__dict__.pop("rank_choice_", None)
-        method = find_method(self.method)
-        if self.n_components is None:
-            if method.ranks == Ranks.PAIR:
-                raise ValueError(f"method={self.method!r} needs n_components=(n_features, n_samples); got None.")
-            goal = check_positive(self.target_error, "target_error")
-            return smallest_factorization(samples, goal, lambda rank: self._of_rank(samples, rank))
-        wanted: Any = self.n_components
-        if isinstance(wanted, str):
-            if wanted != "auto":
-                raise ValueError(f"n_components must be a number, a pair, 'auto' or None; got {wanted!r}.")
-            self.rank_choice_ = automatic_rank(samples, method, self._constraints, self.effort)
-            wanted = self.rank_choice_.rank
-        if isinstance(wanted, numbers.Integral) and not isinstance(wanted, bool):
-            wanted = min(int(wanted), max(samples.shape))
-        return self._of_rank(samples, method.checked_rank(wanted, samples.shape, name="n_components"))
-
-    def _of_rank(self, samples: Matrix, rank: int | tuple[int, int]) -> Factorization:
-        request = Request.of(
-            rank,
-            method=self.method,
-            effort=self.effort,
-            scale=self.scale,
-            tolerance=self.tol,
-            max_iterations=self.max_iter,
-            constraints=self._constraints,
-            members=self.members,
-            time_limit=self.time_limit,
+    def _admitted(self, X: Any, *, reset: bool = False, names: bool = True) -> Matrix | Observed:
+        """Checked samples; warnings tell of what was cut off and, of samples to fit, what is empty."""
+        data = admitted_samples(
+            self, X, reset=reset, names=names, missing_values=self.missing_values, negative=self.negative
         )
-        result = solve(samples, request)
-        warn_unless_converged(result.weights, self.tol)
-        logger.info("%s features and %s samples: %.2f%%", result.columns.size, result.rows.size, 100 * result.quality)
-        return result
+        data.warn(name="X", stacklevel=4, of_empty=reset)
+        return data.held
 
-    def _remember(self, result: Factorization, names: tuple[str, ...] | None) -> None:
+    def _remember(self, result: Factorization, names: tuple[str, ...] | None, feature_weight: Doubles | None) -> None:
         """Set what is learned."""
         self.result_ = result
         self.selection_ = result.selection
@@ -456,16 +450,19 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.n_samples_fit_ = result.source.shape[0]
         self.components_, self.column_weights_, self.row_weights_ = result.H, result.column_weights, result.row_weights
         self.quality_ = result.quality
+        self.observed_share_ = result.observed_share
         self.reconstruction_err_ = result.absolute_error
         self.n_iter_ = max(1, result.n_iterations)
         self.sample_names_in_ = names
         self._members = [(members.tolist(), shares.tolist()) for members, shares in result.members]
+        self._feature_weight = feature_weight
         self._strongest_samples = None
         self._means = None
 
-    def _coefficients(self, samples: Matrix) -> Any:
+    def _coefficients(self, samples: Matrix | Observed) -> Any:
         anchors = Anchors.of(self._members[: self.feature_indices_.size])
-        return coefficients(samples, self.components_, anchors, self.coefficients)
+        rule = CoefficientRule(self.coefficients, anchors, self.sum_to_one, self._feature_weight)
+        return coefficients(samples, self.components_, rule)
 
     def _strongest(self) -> list[tuple[Indices, Floats]]:
         """Positions and values of the training samples in which each component is strongest."""
@@ -474,21 +471,21 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             self._strongest_samples = source.strongest_rows(self._coefficients(source), _REMEMBERED)
         return self._strongest_samples
 
-    def _one_sample(self, sample: Any) -> Matrix:
+    def _one_sample(self, sample: Any) -> Matrix | Observed:
         """One row: a training sample by its number, or the sample given."""
         if isinstance(sample, numbers.Integral):
             number = int(sample)
             if not 0 <= number < self.n_samples_fit_:
                 raise ValueError(f"sample must be in [0, {self.n_samples_fit_ - 1}] or a sample itself; got {number}.")
             sample = self.result_.source.T.raw_columns(np.array([number])).T
-            return checked_samples(self, sample, names=False)
+            return self._admitted(sample, names=False)
         if sample is None or isinstance(sample, str):
             raise TypeError(f"sample must be the number of a training sample or a sample itself; got {sample!r}.")
         if hasattr(sample, "to_frame"):  # a row of a DataFrame
             sample = sample.to_frame().T
         elif np.ndim(sample) == 1:
             sample = np.reshape(sample, (1, -1))
-        row = checked_samples(self, sample)
+        row = self._admitted(sample)
         if row.shape[0] != 1:
             raise ValueError(f"sample must be one sample; got {row.shape[0]}.")
         return row

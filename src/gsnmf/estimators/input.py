@@ -7,10 +7,28 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_non_negative, validate_data
 
-from gsnmf.matrices import Matrix, wrap
+from gsnmf.matrices import Matrix
+from gsnmf.matrices.entrance import Admitted, Negative, admit
+from gsnmf.matrices.observed import MissingValues
+from gsnmf.support.arrays import Doubles
 
 
-def checked_samples(estimator: Any, X: Any, *, reset: bool = False, names: bool = True) -> Matrix:
+def checked_samples(estimator: Any, X: Any, *, reset: bool = False) -> Matrix:
+    """`admitted_samples` without holes and without negative entries."""
+    held = admitted_samples(estimator, X, reset=reset).held
+    assert isinstance(held, Matrix)
+    return held
+
+
+def admitted_samples(
+    estimator: Any,
+    X: Any,
+    *,
+    reset: bool = False,
+    names: bool = True,
+    missing_values: MissingValues = None,
+    negative: Negative = "error",
+) -> Admitted:
     """Check samples, and their features against those that the estimator was fitted on.
 
     Parameters
@@ -21,22 +39,48 @@ def checked_samples(estimator: Any, X: Any, *, reset: bool = False, names: bool 
         Whether the estimator is fitted on these samples.
     names : bool
         Whether names of features must be those of the fit.
+    missing_values, negative
+        As for `gsnmf.factorize`.
     """
     try:
-        samples = wrap(X, name="X")
+        samples = admit(X, missing_values=missing_values, negative=negative, name="X")
     except (TypeError, ValueError) as error:
-        _say_it_as_scikit_learn_does(estimator, X, reset, error)
+        _say_it_as_scikit_learn_does(estimator, X, reset, error, missing_values)
         raise
     if names:
         validate_data(estimator, X, reset=reset, skip_check_array=True)
     return samples
 
 
-def _say_it_as_scikit_learn_does(estimator: Any, X: Any, reset: bool, error: Exception) -> None:
+def checked_weight(weight: Any, length: int, name: str) -> Doubles | None:
+    """Nonnegative weights of ``length`` samples or features, of which one is positive; None if all are equal."""
+    if weight is None:
+        return None
+    array = np.asarray(weight)
+    if array.ndim != 1 or array.size != length or array.dtype.kind not in "fiub":
+        raise ValueError(f"{name} must be {length} numbers, one each; got shape {array.shape} and type {array.dtype}.")
+    doubles = array.astype(np.float64)
+    if not np.isfinite(doubles).all() or doubles.min() < 0 or not doubles.max() > 0:
+        raise ValueError(
+            f"{name} must be finite and nonnegative, and one weight above zero; got values from {doubles.min()} to "
+            f"{doubles.max()}."
+        )
+    return None if doubles.min() == doubles.max() else doubles / doubles.max()
+
+
+def _say_it_as_scikit_learn_does(
+    estimator: Any, X: Any, reset: bool, error: Exception, missing_values: MissingValues
+) -> None:
     """Raise what scikit-learn has to say about wrong input, followed by what the library says, which knows where."""
     try:
         checked = validate_data(
-            estimator, X, reset=reset, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32), order=None
+            estimator,
+            X,
+            reset=reset,
+            accept_sparse=("csr", "csc"),
+            dtype=(np.float64, np.float32),
+            order=None,
+            ensure_all_finite="allow-nan" if missing_values is not None else True,
         )
         check_non_negative(checked, f"{type(estimator).__name__}.{'fit' if reset else 'transform'}")
     except (TypeError, ValueError) as known:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from gsnmf.matrices.checks import check_indices
+from gsnmf.matrices.observed import check_missing_values
 from gsnmf.results import Selection
 from gsnmf.support.archives import check_numbers, one_error, read_arrays, read_record
 from gsnmf.support.arrays import Indices
@@ -33,7 +34,7 @@ def save_model(model: Any, path: str | Path) -> None:
     record = {
         "format": _FORMAT,
         "version": _VERSION,
-        "parameters": {name: value for name, value in model.get_params().items() if name != "constraints"},
+        "parameters": _parameters(model),
         "numbers": {name: getattr(model, name) for name in _NUMBERS},
         "order": list(selection.order),
         "method": selection.method,
@@ -41,12 +42,22 @@ def save_model(model: Any, path: str | Path) -> None:
         "feature_names": [str(name) for name in getattr(model, "feature_names_in_", ())],
         "sample_names": model.sample_names_in_,
         "members": model._members,
+        "observed_share": model.observed_share_,
     }
     arrays: dict[str, Any] = {name: np.asarray(getattr(model, name)) for name in _ARRAYS}
+    if model._feature_weight is not None:
+        arrays["feature_weight"] = model._feature_weight
     for k, (positions, values) in enumerate(model._strongest()):
         arrays[f"strongest.{k}.positions"], arrays[f"strongest.{k}.values"] = positions, values
     with whole_file(path) as stream:
         np.savez_compressed(stream, record=np.array(json.dumps(record)), **arrays)
+
+
+def _parameters(model: Any) -> dict[str, Any]:
+    """The parameters as JSON can hold them: NaN as a word, and without the constraints."""
+    parameters = {name: value for name, value in model.get_params().items() if name != "constraints"}
+    parameters["missing_values"] = check_missing_values(model.missing_values)
+    return parameters
 
 
 def load_model(kind: type[Model], path: str | Path) -> Model:
@@ -61,6 +72,8 @@ def _model(kind: type[Model], arrays: dict[str, Any], record: dict[str, Any]) ->
     parameters = dict(record["parameters"])
     if isinstance(parameters["n_components"], list):
         parameters["n_components"] = tuple(parameters["n_components"])
+    if parameters.get("missing_values") == "nan":
+        parameters["missing_values"] = np.nan
     model: Any = kind(**parameters)
     for name in _ARRAYS:
         setattr(model, name, arrays[name])
@@ -77,6 +90,8 @@ def _model(kind: type[Model], arrays: dict[str, Any], record: dict[str, Any]) ->
         model.feature_names_in_ = np.array(record["feature_names"], dtype=object)
     model.sample_names_in_ = tuple(record["sample_names"]) if record["sample_names"] else None
     model._members = [(list(own), list(shares)) for own, shares in record["members"]]
+    model.observed_share_ = float(record.get("observed_share", 1.0))
+    model._feature_weight = arrays.get("feature_weight")
     model._strongest_samples = [
         (arrays[f"strongest.{k}.positions"], arrays[f"strongest.{k}.values"]) for k in range(model.n_components_)
     ]
@@ -99,6 +114,10 @@ def _check(arrays: dict[str, Any], record: dict[str, Any]) -> None:
         raise ValueError("the number of components does not fit the indices")
     check_numbers(arrays["components_"], "components_", shape=(size, n), nonnegative=True)
     check_numbers(arrays["column_weights_"], "column_weights_", shape=(features.size, n), nonnegative=True)
+    if "feature_weight" in arrays:
+        check_numbers(arrays["feature_weight"], "the weights of features", shape=(n,), nonnegative=True)
+    if not 0 <= float(record.get("observed_share", 1.0)) <= 1:
+        raise ValueError("the observed share must be in [0, 1]")
     labels = check_numbers(arrays["labels_"], "labels_", shape=(m,))
     if labels.size and not -1 <= labels.min() <= labels.max() < max(size, 1):
         raise ValueError("labels_ must be numbers of components")

@@ -58,6 +58,7 @@ class Comparison:
 
 TOO_MUCH_WORK = "not computed: too much work at this size"
 OUT_OF_CORE = "not computed: the matrix is not held in memory"
+WITH_HOLES = "not computed: entries are missing, or have weights"
 NOT_ASKED = "not computed: no comparison was asked for"
 
 NO_COMPARISON = Comparison(None, np.empty(0), None, svd_note=NOT_ASKED)
@@ -86,6 +87,8 @@ def compare(result: Factorization, *, nmf: bool = False, max_operations: float =
     rank = result.selection.n_selected
     if not isinstance(result.source, InMemoryMatrix):
         return Comparison(None, np.empty(0), None, OUT_OF_CORE if nmf else "", OUT_OF_CORE)
+    if result.observation is not None:
+        return Comparison(None, np.empty(0), None, WITH_HOLES if nmf else "", WITH_HOLES)
     if rank == 0:
         return Comparison(result.quality, np.array([result.quality]), result.quality if nmf else None)
     path = _svd_path(result.source, rank, max_operations)

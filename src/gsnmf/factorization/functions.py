@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
-from gsnmf.factorization.missing import solve_observed
-from gsnmf.factorization.path import Request, choose
-from gsnmf.matrices import wrap
-from gsnmf.matrices.clipping import clip_negative
+from gsnmf.factorization.missing import choose_held, solve_held
+from gsnmf.factorization.path import Request
+from gsnmf.matrices.entrance import Negative, admit
 from gsnmf.matrices.observed import MissingValues
 from gsnmf.results import Factorization, Selection
 from gsnmf.search.automatic import Effort, Progress
@@ -33,7 +32,7 @@ def factorize(
     members: int = 1,
     missing_values: MissingValues = None,
     entry_weights: Any = None,
-    negative: Literal["error", "clip"] = "error",
+    negative: Negative = "error",
 ) -> Factorization:
     r"""Explain a nonnegative matrix by a few of its own columns and rows.
 
@@ -78,7 +77,8 @@ def factorize(
         none. Holes are filled by a matrix of low rank, columns and rows chosen on the filled matrix, and the weights
         fitted on observed entries alone; ``result.reconstruct()`` predicts the holes.
     entry_weights : array or sparse array, shape (m, n), optional
-        Nonnegative weight of every entry in the sum of squares; 0 means missing.
+        Nonnegative weight of every entry in the sum of squares; 0 means missing. The error that is minimised and
+        reported is then the weighted one, of observed entries; ``result.observed_share`` says how many those are.
     negative : {"error", "clip"}
         What to do with negative entries: refuse them, or set them to zero, which ``result.clipped_share`` reports.
 
@@ -118,17 +118,11 @@ def factorize(
         progress=progress,
         members=members,
     )
-    clipped_share = 0.0
-    if negative == "clip":
-        clipped = clip_negative(matrix)
-        matrix, clipped_share = clipped.matrix, clipped.clipped_share
-    elif negative != "error":
-        raise ValueError(f"negative must be 'error' or 'clip'; got {negative!r}.")
-    result = solve_observed(matrix, request, missing_values=missing_values, entry_weights=entry_weights)
-    if clipped_share:
-        result = replace(result, clipped_share=clipped_share)
+    data = admit(matrix, missing_values=missing_values, entry_weights=entry_weights, negative=negative)
+    data.warn()
+    result = solve_held(data.held, request)
     warn_unless_converged(result.weights, request.tolerance)
-    return result
+    return replace(result, clipped_share=data.clipped_share) if data.clipped_share else result
 
 
 def select(
@@ -142,6 +136,9 @@ def select(
     constraints: Constraints | None = None,
     time_limit: float | None = None,
     progress: Progress | None = None,
+    missing_values: MissingValues = None,
+    entry_weights: Any = None,
+    negative: Negative = "error",
 ) -> Selection:
     """Choose columns and rows of a nonnegative matrix, without weights; parameters as for `factorize`.
 
@@ -161,4 +158,6 @@ def select(
         time_limit=time_limit,
         progress=progress,
     )
-    return choose(wrap(matrix), request).selection
+    data = admit(matrix, missing_values=missing_values, entry_weights=entry_weights, negative=negative)
+    data.warn()
+    return choose_held(data.held, request).selection

@@ -2,78 +2,73 @@
 
 from __future__ import annotations
 
-import warnings
-from typing import Any
+import math
+from dataclasses import replace
 
-import numpy as np
-import scipy.sparse as sp
-
-from gsnmf.factorization.path import Request, choose, solve
-from gsnmf.matrices import InMemoryMatrix, wrap
-from gsnmf.matrices.completion import complete, filled
-from gsnmf.matrices.observed import MissingValues, Observed, check_missing_values, observe
-from gsnmf.results import Choice, Factorization
-from gsnmf.support.words import columns_and_rows
-from gsnmf.weights.observed import solve_observed_weights
+from gsnmf.factorization.path import Request, choose, choose_and_finish, solve
+from gsnmf.matrices import InMemoryMatrix, Matrix
+from gsnmf.matrices.completion import Completion, complete, filled, with_anchors
+from gsnmf.matrices.observed import Observed
+from gsnmf.results import Choice, Factorization, Observation
+from gsnmf.weights.observed_anchors import solve_anchored
 
 
-def solve_observed(
-    matrix: Any, request: Request, *, missing_values: MissingValues = None, entry_weights: Any = None
-) -> Factorization:
-    r"""Explain a nonnegative matrix with missing entries by a few of its own columns and rows.
+def solve_held(held: Matrix | Observed, request: Request) -> Factorization:
+    r"""Explain a matrix, with or without holes, by a few of its own columns and rows.
 
-    Three steps: a matrix of low rank fills the holes (`gsnmf.matrices.completion`); columns and rows are chosen on the
-    filled matrix; their weights minimise the error on observed entries alone (`gsnmf.weights.observed`). Without holes
-    and with equal weights it is `gsnmf.factorization.path.solve`, bit for bit.
+    With holes there are three steps: a matrix of low rank fills them (`gsnmf.matrices.completion`); columns and rows
+    are chosen on the filled matrix; their weights, and the holes of what is chosen, minimise the error on observed
+    entries alone (`gsnmf.weights.observed_anchors`).
 
     Notes
     -----
-    A row or column without an observed entry is never chosen, and predicted as zero; a warning tells how many there
-    are. Sparse data with ``"unstored"`` is never made dense: the filled matrix is held as a sparse matrix plus one of
-    low rank.
+    A row or column without an observed entry is never chosen, and predicted as zero. Sparse data with ``"unstored"`` is
+    never made dense: the filled matrix is held as a sparse matrix plus one of low rank.
     """
-    observed = observed_or_none(matrix, missing_values, entry_weights)
-    if observed is None:
-        return solve(wrap(matrix), request)
-    if request.members != 1 or request.scale:
-        raise ValueError("missing entries and entry_weights need members=1 and scale=False.")
-    choice, source = choose_observed(observed, request)
-    C, R = source.raw_columns(choice.selection.columns), source.T.raw_columns(choice.selection.rows).T
-    weights = solve_observed_weights(
-        observed, C, R, tolerance=request.tolerance, max_iterations=request.max_iterations, start=choice.start
-    )
-    return Factorization(choice.selection, weights, source, choice.search, observed_share=observed.share)
+    if isinstance(held, Matrix):
+        return solve(held, request)
+    source, completion = completed(held, request)
+    return choose_and_finish(source, request, lambda choice: _weighted(held, source, completion, choice, request))
 
 
-def choose_observed(observed: Observed, request: Request) -> tuple[Choice, InMemoryMatrix]:
-    """Columns and rows chosen on the completed matrix, and this matrix."""
+def choose_held(held: Matrix | Observed, request: Request) -> Choice:
+    """Choose columns and rows of a matrix with or without holes."""
+    return choose(held if isinstance(held, Matrix) else completed(held, request)[0], request)
+
+
+def completed(observed: Observed, request: Request) -> tuple[InMemoryMatrix, Completion]:
+    """The matrix with its holes filled by one whose rank is the number of indices that are asked for."""
+    if request.members != 1 or request.scale or request.checkpoint is not None:
+        raise ValueError("missing entries and weights of entries need members=1, scale=False and checkpoint=None.")
     n_indices = request.method.checked_rank(request.rank, observed.shape)
-    source = completed(observed, n_indices if isinstance(n_indices, int) else sum(n_indices))
-    return choose(source, request), source
+    completion = complete(observed, n_indices if isinstance(n_indices, int) else sum(n_indices))
+    return filled(observed, completion), completion
 
 
-def completed(observed: Observed, rank: int) -> InMemoryMatrix:
-    """The matrix with its holes filled by one of rank ``rank``; a warning tells of empty rows and columns."""
-    empty_columns, empty_rows = observed.T.empty_rows.size, observed.empty_rows.size
-    if empty_columns or empty_rows:
-        warnings.warn(
-            f"No entry is observed in {columns_and_rows(empty_columns, empty_rows)} of the matrix. Such columns and "
-            "rows are not chosen, and predicted as zero; leave them out of the matrix if that is not wanted.",
-            UserWarning,
-            stacklevel=5,  # the caller of the public function
-        )
-    return filled(observed, complete(observed, rank))
+def observation_of(observed: Observed, completion: Completion) -> Observation:
+    """What a result keeps of what it was fitted to."""
+    return Observation(
+        observed.share,
+        math.sqrt(observed.squared_norm),
+        observed.weights is not None,
+        observed.missing_values,
+        (completion.left, completion.right),
+    )
 
 
-def observed_or_none(matrix: Any, missing_values: MissingValues, entry_weights: Any) -> Observed | None:
-    """What is observed, or None if that is everything, with equal weights."""
-    kind = check_missing_values(missing_values)
-    nothing_asked = kind is None or (sp.issparse(matrix) and kind == "nan" and not _stores_nan(matrix))
-    if entry_weights is None and nothing_asked:
-        return None
-    observed = observe(matrix, missing_values=missing_values, entry_weights=entry_weights)
-    return None if observed.complete else observed
-
-
-def _stores_nan(matrix: Any) -> bool:
-    return bool(np.isnan(sp.coo_array(matrix).data).any())
+def _weighted(
+    observed: Observed, source: InMemoryMatrix, completion: Completion, choice: Choice, request: Request
+) -> Factorization:
+    columns, rows = choice.selection.columns, choice.selection.rows
+    found = solve_anchored(
+        observed,
+        source,
+        columns,
+        rows,
+        tolerance=request.tolerance,
+        max_iterations=request.max_iterations,
+        start=choice.start,
+    )
+    source = with_anchors(source, columns, rows, found.columns, found.rows)
+    seen = replace(observation_of(observed, completion), anchors=(found.columns, found.rows))
+    return Factorization(choice.selection, found.weights, source, choice.search, observation=seen)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -146,19 +147,24 @@ def choose(matrix: Matrix, request: Request) -> Choice:
     return replace(choice, start=None) if request.scale else choice  # weights of the scaled matrix are of no use
 
 
-def solve(matrix: Matrix, request: Request) -> Factorization:
-    """Choose columns and rows and solve for their weights, from where the method has left them."""
-    began = time.monotonic()
-    check_members(request.members, matrix)
+def choose_and_finish(matrix: Matrix, request: Request, finish: Callable[[Choice], Factorization]) -> Factorization:
+    """Choose columns and rows, and make a factorization of them; an interrupt carries that of the best so far."""
     try:
         choice = choose(matrix, request)
     except KeyboardInterrupt as interrupt:
         found: Any = getattr(interrupt, "best_so_far", None)
         if found is not None and not request.scale:
             best = Choice(found.selection, starting_weights(matrix, found.fit), found.record)
-            interrupt.best_so_far = weighted(matrix, best, request)  # type: ignore[attr-defined]
+            interrupt.best_so_far = finish(best)  # type: ignore[attr-defined]
         raise
-    result = weighted(matrix, choice, request)
+    return finish(choice)
+
+
+def solve(matrix: Matrix, request: Request) -> Factorization:
+    """Choose columns and rows and solve for their weights, from where the method has left them."""
+    began = time.monotonic()
+    check_members(request.members, matrix)
+    result = choose_and_finish(matrix, request, lambda choice: weighted(matrix, choice, request))
     if request.members == 1:
         return result
     limit = float("inf") if request.time_limit is None else request.time_limit

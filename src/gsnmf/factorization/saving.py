@@ -7,6 +7,8 @@ A result is an ``.npz`` archive of plain arrays and loads without pickle:
 | ``columns``, ``rows`` | chosen indices, from 0, in the order of choice |
 | ``column_weights``, ``row_weights`` | P1, r1 x n, and P2, m x r2, which is left out for a Dask array |
 | ``column_mixture``, ``row_mixture`` | n x r1 and r2 x m, for factors of several members: triplets row, column, share |
+| ``completion_left``, ``completion_right`` | factors of what fills the holes, m x k and n x k, if entries are missing |
+| ``chosen_columns``, ``chosen_rows`` | m x r1 and r2 x n, what was chosen, without holes, if entries are missing |
 | ``record`` | JSON: how the result was found, how good it is, and what else its maker wanted to keep |
 """
 
@@ -20,7 +22,8 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from gsnmf.factorization.checked_archive import check_record, check_same_matrix, checked_choice, checked_mixtures
-from gsnmf.matrices import Matrix, wrap
+from gsnmf.factorization.saved_observation import packed_observation, source_of, unpacked_observation
+from gsnmf.matrices import Matrix
 from gsnmf.matrices.fingerprint import fingerprint
 from gsnmf.results import Factorization, Selection, Weights
 from gsnmf.search.alternatives import substitutes
@@ -30,7 +33,8 @@ from gsnmf.support.reasons import StopReason
 from gsnmf.support.whole_files import whole_file
 from gsnmf.weights import row_weights_for
 
-_VERSION = 3
+_VERSION = 4
+_VERSION_WITHOUT_OBSERVATION = 3
 _VERSION_WITHOUT_MIXTURES = 2
 """What older versions can read."""
 _KIND = "a result"
@@ -50,8 +54,8 @@ def save(result: Factorization, path: str | Path, *, provenance: Mapping[str, An
     Notes
     -----
     The matrix is not saved; `load` asks for it again, and knows its shape, its norm and a fingerprint of its entries
-    (`gsnmf.matrices.fingerprint`), which costs one product. For a Dask array the row weights are not saved either:
-    `load` finds them from the column weights, as a Dask array again.
+    (`gsnmf.matrices.fingerprint`), which costs one product. What fills the holes of a matrix is saved. For a Dask array
+    the row weights are not saved either: `load` finds them from the column weights, as a Dask array again.
 
     Examples
     --------
@@ -71,11 +75,9 @@ def save(result: Factorization, path: str | Path, *, provenance: Mapping[str, An
 
 def write(result: Factorization, stream: BinaryIO, *, provenance: Mapping[str, Any] | None = None) -> None:
     """`save` to an open file."""
-    if result.observed_share < 1.0:
-        raise ValueError("a result of a matrix with missing entries cannot be saved: it holds the completed matrix.")
     selection = result.selection
     record: dict[str, Any] = {
-        "version": _VERSION_WITHOUT_MIXTURES if result.mixtures is None else _VERSION,
+        "version": _VERSION_WITHOUT_MIXTURES if result.mixtures is None else _VERSION_WITHOUT_OBSERVATION,
         "shape": list(result.source.shape),
         "norm": result.source.norm,
         "fingerprint": fingerprint(result.source).tolist(),
@@ -99,11 +101,17 @@ def write(result: Factorization, stream: BinaryIO, *, provenance: Mapping[str, A
         record["members"] = {"most": result.mixtures.most, "gain": result.mixtures.gain}
         arrays["column_mixture"] = _triplets(result.column_mixture)
         arrays["row_mixture"] = _triplets(result.row_mixture)
+    if result.clipped_share:
+        record["clipped_share"] = result.clipped_share
+    if result.observation is not None:
+        record["version"] = _VERSION
+        record["observation"], factors = packed_observation(result.observation)
+        arrays.update(factors)
     arrays["record"] = np.array(json.dumps(record))
     np.savez_compressed(stream, **arrays)
 
 
-def load(path: str | Path, matrix: Any) -> Factorization:
+def load(path: str | Path, matrix: Any, *, entry_weights: Any = None) -> Factorization:
     """Read a result that `save` wrote.
 
     Parameters
@@ -111,16 +119,19 @@ def load(path: str | Path, matrix: Any) -> Factorization:
     path : str or Path
     matrix : array-like, DataFrame, sparse or Dask array, shape (m, n)
         The matrix that was factorized; another one is an error. It may be in memory now and a Dask array then, and the
-        other way round.
+        other way round. What is missing from it, and whether negative entries are set to zero, the file knows.
+    entry_weights : array or sparse array, shape (m, n), optional
+        The weights of entries with which it was factorized.
 
     Returns
     -------
     Factorization
     """
-    held = wrap(matrix)
     arrays, record = _read(path)
     with one_error(path, _KIND):
         check_record(record)
+        seen = unpacked_observation(record, arrays)
+    held = source_of(matrix, seen, arrays, entry_weights, clip=bool(record.get("clipped_share", 0.0)))
     check_same_matrix(held, record)
     with one_error(path, _KIND):
         columns, rows, order = checked_choice(arrays, record, held.shape)
@@ -136,7 +147,16 @@ def load(path: str | Path, matrix: Any) -> Factorization:
         n_iterations=record["n_iterations"],
         converged=record["converged"],
     )
-    return Factorization(selection, weights, held, None, substitutes, mixtures)
+    return Factorization(
+        selection,
+        weights,
+        held,
+        None,
+        substitutes,
+        mixtures,
+        seen,
+        float(record.get("clipped_share", 0.0)),
+    )
 
 
 def _row_weights(matrix: Matrix, selection: Selection, arrays: dict[str, Any]) -> Floats:

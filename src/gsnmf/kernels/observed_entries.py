@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from gsnmf.kernels.active_set import N_BUFFERS, active_set, slope_threshold
 from gsnmf.kernels.compilation import compiled
 from gsnmf.kernels.least_squares import _principal_pivoting
+from gsnmf.kernels.sum_to_one import from_nearest
 from gsnmf.kernels.threads import N_CHUNKS, loop
 from gsnmf.support.arrays import Doubles, Floats
 
@@ -74,6 +75,20 @@ def nonnegative_rows(entries: Entries, F: Doubles) -> tuple[Doubles, Doubles]:
     return X, violations
 
 
+def simplex_rows(entries: Entries, F: Doubles) -> Doubles:
+    """The minimiser x of each row's problem over x >= 0 with sum one; the first vertex for a row without entries.
+
+    Examples
+    --------
+    >>> entries = Entries(np.array([0, 2]), np.array([0, 2]), np.array([1.0, 3.0]), np.empty(0))
+    >>> simplex_rows(entries, np.array([[0.0, 2.0], [7.0, 7.0], [2.0, 4.0]]))
+    array([[0.5, 0.5]])
+    """
+    X = np.zeros((entries.n_rows, F.shape[1]))
+    _simplex_rows(*entries, F, X, True, work=entries.values.size * F.shape[1] ** 2)
+    return X
+
+
 def row_grams(entries: Entries, F: Doubles) -> tuple[Doubles, Doubles]:
     """The Gram matrix of each row's problem with a unit diagonal, and the square roots of the diagonals before.
 
@@ -113,7 +128,7 @@ def row_slopes(entries: Entries, A: Doubles, B: Doubles, F: Doubles, *, with_val
 
 
 @compiled(inner=True, reordered=True)
-def _accumulate(
+def accumulate(
     start: int, end: int, indices: Any, values: Any, weights: Any, F: Doubles, gram: Doubles, linear: Doubles
 ) -> None:
     """Gram matrix, its lower triangle, and linear term of one row."""
@@ -199,7 +214,7 @@ def _ridge_chunk(
     for i in range(chunk, X.shape[0], N_CHUNKS):
         if indptr[i] == indptr[i + 1]:
             continue
-        _accumulate(indptr[i], indptr[i + 1], indices, values, weights, F, gram, X[i])
+        accumulate(indptr[i], indptr[i + 1], indices, values, weights, F, gram, X[i])
         for k in range(r):
             gram[k, k] += ridge
         _factorize(gram)
@@ -225,7 +240,7 @@ def _nonnegative_chunk(
     positions, passive = np.empty(r, dtype=np.int64), np.empty(r, dtype=np.uint8)
     for i in range(chunk, X.shape[0], N_CHUNKS):
         x = X[i]
-        _accumulate(indptr[i], indptr[i + 1], indices, values, weights, F, gram, linear)
+        accumulate(indptr[i], indptr[i + 1], indices, values, weights, F, gram, linear)
         _unit_diagonal(gram, lengths)
         for k in range(r):
             linear[k] = linear[k] / lengths[k] if lengths[k] > 0.0 else 0.0
@@ -249,6 +264,40 @@ def _nonnegative_chunk(
 
 
 @loop(reordered=True)
+def _simplex_rows(indptr: Any, indices: Any, values: Any, weights: Any, F: Doubles, X: Doubles, with_sum: bool) -> None:
+    for chunk in numba.prange(min(X.shape[0], N_CHUNKS)):
+        _simplex_chunk(indptr, indices, values, weights, F, X, with_sum, chunk)
+
+
+@compiled(inner=True, reordered=True)
+def _simplex_chunk(
+    indptr: Any, indices: Any, values: Any, weights: Any, F: Doubles, X: Doubles, with_sum: bool, chunk: int
+) -> None:
+    """As `gsnmf.kernels.sum_to_one`: a constant s added to the Gram matrix and the linear term changes no minimiser."""
+    r = X.shape[1]
+    gram, columns, lower = np.empty((r, r)), np.empty((r, r)), np.empty((r, r))
+    buffers, target, chosen = np.empty((N_BUFFERS, r)), np.empty(r), np.empty(r, dtype=np.int64)
+    for i in range(chunk, X.shape[0], N_CHUNKS):
+        accumulate(indptr[i], indptr[i + 1], indices, values, weights, F, gram, target)
+        shift, largest = 0.0, 0.0
+        for k in range(r):
+            shift += gram[k, k] / r
+            largest = max(largest, gram[k, k])
+        if shift == 0.0:
+            shift = 1.0
+        for k in range(r):
+            target[k] += shift
+            for l in range(k + 1):  # noqa: E741
+                gram[k, l] += shift
+                gram[l, k] = gram[k, l]
+                columns[k, l] = gram[k, l]
+        _factorize(columns)
+        _forward(columns, target)
+        longest = math.sqrt(largest + shift)
+        from_nearest(X[i], columns, gram, target, longest, with_sum, lower, buffers, chosen)
+
+
+@loop(reordered=True)
 def _row_grams(
     indptr: Any, indices: Any, values: Any, weights: Any, F: Doubles, grams: Doubles, lengths: Doubles
 ) -> None:
@@ -262,7 +311,7 @@ def _gram_chunk(
 ) -> None:
     linear = np.empty(F.shape[1])
     for i in range(chunk, lengths.shape[0], N_CHUNKS):
-        _accumulate(indptr[i], indptr[i + 1], indices, values, weights, F, grams[i], linear)
+        accumulate(indptr[i], indptr[i + 1], indices, values, weights, F, grams[i], linear)
         _unit_diagonal(grams[i], lengths[i])
 
 

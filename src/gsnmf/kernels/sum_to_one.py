@@ -14,6 +14,7 @@ import math
 
 import numba
 import numpy as np
+from numpy.typing import NDArray
 
 from gsnmf.kernels.active_set import N_BUFFERS, active_set, append, slope
 from gsnmf.kernels.compilation import compiled
@@ -87,13 +88,29 @@ def _solve_chunk(
     n, r = X.shape
     lower, buffers, indices = np.empty((r, r)), np.empty((N_BUFFERS, r)), np.empty(r, dtype=np.int64)
     for j in range(chunk, n, N_CHUNKS):
-        nearest, best, squared = int(np.int64(0)), -np.inf, 0.0
-        for i in range(r):
-            value = slope(columns, i, targets[j]) - 0.5 * gram[i, i]
-            squared += targets[j, i] * targets[j, i]
-            if value > best:
-                nearest, best = i, value
-        X[j, nearest] = 1.0  # a vertex is the solution on itself
-        append(gram, nearest, lower, indices, int(np.int64(0)))
-        threshold = _PRECISION * math.sqrt(squared) * longest
-        active_set(X[j], columns, gram, targets[j], threshold, with_sum, lower, buffers, indices, int(np.int64(1)))
+        from_nearest(X[j], columns, gram, targets[j], longest, with_sum, lower, buffers, indices)
+
+
+@compiled(inner=True, reordered=True)
+def from_nearest(
+    x: Doubles,
+    columns: Doubles,
+    gram: Doubles,
+    target: Doubles,
+    longest: float,
+    with_sum: bool,
+    lower: Doubles,
+    buffers: Doubles,
+    indices: NDArray[np.int64],
+) -> None:
+    """The active-set method for one target, from the nearest column; x is zero before, and ``with_sum`` is True."""
+    nearest, best, squared = int(np.int64(0)), -np.inf, 0.0
+    for i in range(x.size):
+        value = slope(columns, i, target) - 0.5 * gram[i, i]
+        squared += target[i] * target[i]
+        if value > best:
+            nearest, best = i, value
+    x[nearest] = 1.0  # a vertex is the solution on itself
+    append(gram, nearest, lower, indices, int(np.int64(0)))
+    threshold = _PRECISION * math.sqrt(squared) * longest
+    active_set(x, columns, gram, target, threshold, with_sum, lower, buffers, indices, int(np.int64(1)))

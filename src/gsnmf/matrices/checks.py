@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from gsnmf.matrices.remedies import Remedies, remedies_for
 from gsnmf.support.arrays import Floats, Indices, RawMatrix, Sparse
 from gsnmf.support.foreign import refuse_foreign
 
@@ -50,26 +51,25 @@ def check_matrix(matrix: Any, *, name: str = "matrix", origin: tuple[int, int] =
     >>> check_matrix([[1, 0], [2, 3]])
     array([[1., 0.],
            [2., 3.]])
-    >>> check_matrix([[1.0, -2.0]], name="X")
+    >>> check_matrix([[1.0, -2.0]], name="counts")
     Traceback (most recent call last):
     ...
-    ValueError: X must be nonnegative; got -2.0 at row 0, column 1.
+    ValueError: counts must be nonnegative; got -2.0 at row 0, column 1.
     """
     return check_with_largest(matrix, name=name, origin=origin)[0]
 
 
 def check_with_largest(
-    matrix: Any, *, name: str = "matrix", origin: tuple[int, int] = (0, 0)
+    matrix: Any, *, name: str = "matrix", origin: tuple[int, int] = (0, 0), remedies: Remedies | None = None
 ) -> tuple[RawMatrix, float]:
-    """`check_matrix`, and the largest entry, which the same pass over the entries finds."""
-    if type(matrix).__module__.startswith("dask"):
-        if hasattr(matrix, "to_dask_array"):
-            raise TypeError(f"{name} is a Dask DataFrame; pass {name}.to_dask_array(lengths=True).")
-        raise TypeError(f"{name} is a Dask array, and this needs it in memory; pass {name}.compute() if it fits.")
-    checked = _canonical_sparse(matrix, name, origin) if sp.issparse(matrix) else _dense(matrix, name)
+    """`check_matrix`, and the largest entry, which the same pass over the entries finds.
+
+    ``remedies`` say what to do about NaN and negative entries; by default what ``name`` tells.
+    """
+    checked = _canonical_sparse(matrix, name, origin) if sp.issparse(matrix) else as_floats(matrix, name=name)
     if min(checked.shape) == 0:
         raise ValueError(f"{name} must have at least one row and one column; got shape {checked.shape}.")
-    return checked, _check_entries(checked, name, origin)
+    return checked, _check_entries(checked, name, origin, remedies)
 
 
 def check_rank(rank: Any, shape: tuple[int, int], *, name: str = "rank") -> int:
@@ -152,9 +152,17 @@ def float_type(dtype: np.dtype[Any], name: str) -> type[np.floating[Any]]:
     return np.float32 if dtype == np.float32 else np.float64
 
 
-def _dense(matrix: Any, name: str) -> Floats:
+def as_floats(matrix: Any, *, name: str = "matrix") -> Floats:
+    """Return anything dense as a two-dimensional float array, of whatever entries, or say what is wrong with it."""
+    if type(matrix).__module__.startswith("dask"):
+        if hasattr(matrix, "to_dask_array"):
+            raise TypeError(f"{name} is a Dask DataFrame; pass {name}.to_dask_array(lengths=True).")
+        raise TypeError(f"{name} is a Dask array, and this needs it in memory; pass {name}.compute() if it fits.")
     if isinstance(matrix, np.ma.MaskedArray):
-        raise TypeError(f"{name} is a masked array; fill its masked entries first, for example with 0.")
+        raise TypeError(
+            f"{name} is a masked array; fill its masked entries first, with 0, or with NaN if they are missing "
+            "(missing_values=numpy.nan)."
+        )
     refuse_foreign(matrix, name=name)
     array = np.asarray(matrix)
     if array.ndim != 2:
@@ -214,7 +222,7 @@ def _canonical_sparse(matrix: Any, name: str, origin: tuple[int, int]) -> Sparse
     return compressed
 
 
-def _check_entries(matrix: RawMatrix, name: str, origin: tuple[int, int]) -> float:
+def _check_entries(matrix: RawMatrix, name: str, origin: tuple[int, int], remedies: Remedies | None = None) -> float:
     """Raise unless every entry is finite and not negative; return the largest."""
     entries = matrix if isinstance(matrix, np.ndarray) else matrix.data.reshape(1, -1)
     step = max(1, _CHECK_BLOCK // max(1, entries.shape[1]))
@@ -230,16 +238,14 @@ def _check_entries(matrix: RawMatrix, name: str, origin: tuple[int, int]) -> flo
         value = block[row_in_block, offset]
         row, column = _position(matrix, start + row_in_block, offset)
         place = f"at row {origin[0] + row}, column {origin[1] + column}"
+        remedies = remedies or remedies_for(name)
         if value < 0 and np.isfinite(value):
-            raise ValueError(f"{name} must be nonnegative; got {value} {place}.{_CLIP if name == 'matrix' else ''}")
+            remedy = remedies.for_negative(entries) if remedies else ""
+            raise ValueError(f"{name} must be nonnegative; got {value} {place}.{remedy}")
         if np.isnan(value):
-            raise ValueError(f"{name} must be finite; got NaN {place}.{_MISSING if name == 'matrix' else ''}")
+            raise ValueError(f"{name} must be finite; got NaN {place}.{remedies.for_nan() if remedies else ''}")
         raise ValueError(f"{name} must be finite; got {value} {place}.")
     return largest
-
-
-_CLIP = ' gsnmf.factorize(..., negative="clip") sets negative entries to zero.'
-_MISSING = " gsnmf.factorize(..., missing_values=numpy.nan) takes NaN as missing."
 
 
 def _position(matrix: RawMatrix, row: int, column: int) -> tuple[int, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +9,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from gsnmf.matrices.checks import check_matrix
+from gsnmf.matrices.checks import as_floats, check_matrix
+from gsnmf.matrices.remedies import negative_share
 from gsnmf.support.arrays import Floats, RawMatrix
 from gsnmf.support.records import Record
 
@@ -53,49 +53,34 @@ def clip_negative(matrix: Any, *, name: str = "matrix") -> Clipped:
     -------
     Clipped
 
-    Warns
-    -----
-    UserWarning
-        If the negative entries make up more than 1 % of the norm.
-
     Examples
     --------
     >>> clipped = clip_negative([[3.0, -0.01], [4.0, 0.0]])
     >>> clipped.matrix.tolist(), clipped.n_clipped, round(clipped.clipped_share, 4)
     ([[3.0, 0.0], [4.0, 0.0]], 1, 0.002)
     """
-    is_sparse = sp.issparse(matrix)
-    array: Any = sp.csr_array(matrix) if is_sparse else np.asarray(matrix)
+    is_sparse = bool(sp.issparse(matrix))
+    array: Any = sp.csr_array(matrix) if is_sparse else as_floats(matrix, name=name)
     entries = array.data if is_sparse else array
-    if entries.dtype.kind not in "fiub" or array.ndim != 2:
+    if array.ndim != 2 or entries.dtype.kind not in "fiub":
         check_matrix(matrix, name=name)  # says what is wrong
     negative = entries < 0
-    n_clipped = int(np.count_nonzero(negative))
-    if n_clipped == 0:
+    if not negative.any():
         return Clipped(array, 0, 0.0)
     if np.isneginf(entries).any():
         raise ValueError(f"{name} must be finite; got -inf, which negative='clip' does not set to zero.")
-    share = _share(entries, negative)
-    if share > LARGE_SHARE:
-        warnings.warn(
-            f"The negative entries of {name} were set to zero: {n_clipped} in number, {100 * share:.3g} % of its norm. "
-            "That is more than noise: look at the data, or add a constant to it first.",
-            UserWarning,
-            stacklevel=3,
-        )
-    return Clipped(_without(array, entries, negative), n_clipped, share)
-
-
-def _share(entries: Any, negative: Any) -> float:
-    """Norm of the negative entries over that of all, in units in which squares are safe."""
-    doubles = entries[np.isfinite(entries)].astype(np.float64)
-    below = entries[negative].astype(np.float64)
-    largest = float(np.abs(doubles).max())
-    return math.sqrt(float(np.square(below / largest).sum() / np.square(doubles / largest).sum()))
-
-
-def _without(array: Any, entries: Any, negative: Any) -> RawMatrix:
+    n_clipped, share = negative_share(entries)
     zeroed: Floats = np.where(negative, entries.dtype.type(0), entries)
-    if isinstance(array, np.ndarray):
-        return zeroed
-    return sp.csr_array((zeroed, array.indices, array.indptr), shape=array.shape)
+    clipped = sp.csr_array((zeroed, array.indices, array.indptr), shape=array.shape) if is_sparse else zeroed
+    return Clipped(clipped, n_clipped, share)
+
+
+def warn_of_clipping(n_clipped: int, clipped_share: float, *, name: str = "matrix", stacklevel: int = 3) -> None:
+    """Tell the caller of a public function that more than noise was cut off."""
+    if clipped_share > LARGE_SHARE:
+        warnings.warn(
+            f"The negative entries of {name} were set to zero: {n_clipped} in number, {100 * clipped_share:.3g} % of "
+            "its norm. That is more than noise: look at the data, or add a constant to it first.",
+            UserWarning,
+            stacklevel=stacklevel,
+        )

@@ -33,9 +33,9 @@ from gsnmf.kernels.sparse_products import sparse_dot
 from gsnmf.kernels.threads import single_threaded_blas
 from gsnmf.matrices.holding import hold
 from gsnmf.matrices.in_memory import InMemoryMatrix
-from gsnmf.matrices.low_rank_sum import filled_sum
+from gsnmf.matrices.low_rank_sum import LowRankSum, filled_sum
 from gsnmf.matrices.observed import Observed
-from gsnmf.support.arrays import Doubles, Flags, Floats
+from gsnmf.support.arrays import Doubles, Flags, Floats, Indices
 
 _PENALTIES = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1)
 """The penalties that are tried, as parts of the observed share of the largest singular value."""
@@ -149,6 +149,16 @@ def filled(observed: Observed, completion: Completion) -> InMemoryMatrix:
     places = rows, observed.values.indices
     dense[places] = weights * observed.values.data + (1.0 - weights) * dense[places]
     return hold(dense.astype(observed.dtype, copy=False))
+
+
+def with_anchors(source: InMemoryMatrix, columns: Indices, rows: Indices, C: Floats, R: Floats) -> InMemoryMatrix:
+    """What `filled` gave, with other columns and rows at some indices; the memory of a dense matrix is used again."""
+    if isinstance(source, LowRankSum):
+        return source.with_columns(columns, C).T.with_columns(rows, R.T).T
+    data = source.data
+    data[:, columns] = C
+    data[rows] = R
+    return hold(data)
 
 
 def _set_aside(observed: Observed) -> Flags:

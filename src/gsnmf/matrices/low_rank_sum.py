@@ -89,6 +89,15 @@ class LowRankSum(InMemoryMatrix):
         """The columns at ``indices``, cut off at zero."""
         return np.maximum(self.columns(indices), 0.0)
 
+    def with_columns(self, indices: Indices, block: Floats) -> LowRankSum:
+        """The same matrix with other columns at ``indices``."""
+        if indices.size == 0:
+            return self
+        change = block - self.columns(indices)
+        rows, places = np.nonzero(change)
+        added = sp.coo_array((change[rows, places], (rows, indices[places])), shape=self.shape)
+        return LowRankSum(sp.csr_array(self._sparse.data + added), self.left, self.right)
+
     @cached_property
     def _products_of_left(self) -> tuple[Doubles, Doubles]:
         """S'L, n x k, and L'L."""

@@ -7,6 +7,7 @@ data.
 from __future__ import annotations
 
 import math
+import warnings
 from functools import cached_property
 from typing import Any, Literal
 
@@ -14,12 +15,16 @@ import numpy as np
 import scipy.sparse as sp
 
 from gsnmf.kernels.observed_entries import Entries
-from gsnmf.matrices.checks import check_matrix, check_with_largest
+from gsnmf.matrices.checks import as_floats, check_matrix, check_with_largest
 from gsnmf.matrices.protocol import safe_exponent
 from gsnmf.support.arrays import Doubles, Flags, Floats, Indices, RawMatrix
+from gsnmf.support.words import columns_and_rows
 
 MissingValues = float | Literal["unstored"] | None
 """What ``missing_values=`` takes: NaN, "unstored", or None if nothing is missing."""
+
+MissingKind = Literal["nan", "unstored"] | None
+"""The same as a word."""
 
 
 class Observed:
@@ -33,6 +38,8 @@ class Observed:
         One positive weight per stored entry; None if all of them are equal.
     from_dense : bool
         Whether the matrix was a dense array.
+    missing_values : {"nan", "unstored", None}
+        How the matrix says what is missing.
 
     Examples
     --------
@@ -41,12 +48,15 @@ class Observed:
     (0.75, 5.0, False)
     """
 
-    def __init__(self, values: sp.csr_array, weights: Floats | None, *, from_dense: bool) -> None:
+    def __init__(
+        self, values: sp.csr_array, weights: Floats | None, *, from_dense: bool, missing_values: MissingKind = None
+    ) -> None:
         self.shape = (int(values.shape[0]), int(values.shape[1]))
         self.dtype: np.dtype[Any] = values.dtype
         self.values = values
         self.weights = weights
         self.from_dense = from_dense
+        self.missing_values = missing_values
 
     @cached_property
     def T(self) -> Observed:
@@ -58,6 +68,7 @@ class Observed:
             sp.csr_array(parts, shape=self.shape[::-1]),
             None if self.weights is None else self.weights[turned.data],
             from_dense=self.from_dense,
+            missing_values=self.missing_values,
         )
         transpose.__dict__["T"] = self
         return transpose
@@ -101,7 +112,25 @@ class Observed:
         counts = np.concatenate([[0], np.cumsum(keep)])[self.values.indptr]
         values = sp.csr_array((self.values.data[keep], self.values.indices[keep], counts), shape=self.shape)
         weights = None if self.weights is None else self.weights[keep]
-        return Observed(values, weights, from_dense=self.from_dense)
+        return Observed(values, weights, from_dense=self.from_dense, missing_values=self.missing_values)
+
+    def weighted(self, of_rows: Doubles, of_columns: Doubles) -> Observed:
+        """The same entries with each weight times that of its row and that of its column; without those of weight 0.
+
+        Examples
+        --------
+        >>> seen = observe([[1.0, 2.0], [3.0, float("nan")]], missing_values=float("nan"))
+        >>> seen.weighted(np.array([1.0, 2.0]), np.array([0.0, 3.0])).weighted_squares(np.array([2.0]))
+        4.0
+        """
+        rows = np.repeat(np.arange(self.shape[0]), np.diff(self.values.indptr))
+        factors = of_rows[rows] * of_columns[self.values.indices]
+        weights = factors if self.weights is None else factors * self.weights
+        keep = weights > 0
+        part = self.part(keep)
+        kept = weights[keep].astype(self.dtype)
+        part.weights = None if kept.size == 0 or kept.min() == kept.max() else kept
+        return part
 
     @property
     def empty_rows(self) -> Indices:
@@ -109,7 +138,9 @@ class Observed:
         return np.flatnonzero(np.diff(self.values.indptr) == 0)
 
 
-def observe(matrix: Any, *, missing_values: MissingValues = None, entry_weights: Any = None) -> Observed:
+def observe(
+    matrix: Any, *, missing_values: MissingValues = None, entry_weights: Any = None, name: str = "matrix"
+) -> Observed:
     """Check a matrix with holes, or with weights of its entries, and hold what is observed.
 
     Parameters
@@ -121,6 +152,8 @@ def observe(matrix: Any, *, missing_values: MissingValues = None, entry_weights:
         are missing, and stored zeros are observed zeros. None: nothing is missing.
     entry_weights : array or sparse array, shape (m, n), optional
         Nonnegative weight of every entry in the sum of squares; 0, or not stored in a sparse array, means missing.
+    name : str
+        How messages call the matrix.
 
     Returns
     -------
@@ -143,7 +176,7 @@ def observe(matrix: Any, *, missing_values: MissingValues = None, entry_weights:
     ValueError: matrix must be nonnegative; got -2.0 at row 0, column 1. ...
     """
     kind = check_missing_values(missing_values)
-    values = _sparse_values(matrix) if sp.issparse(matrix) else _dense_values(matrix, kind)
+    values = _sparse_values(matrix, name) if sp.issparse(matrix) else _dense_values(matrix, kind, name)
     weights = None
     if entry_weights is not None:
         checked = _checked_weights(entry_weights, values.shape)
@@ -157,14 +190,14 @@ def observe(matrix: Any, *, missing_values: MissingValues = None, entry_weights:
         values = values.stored()
     if values.nnz == 0:
         raise ValueError(
-            f"No entry of the matrix of shape {tuple(values.shape)} is observed: all are missing or have weight 0. "
-            "Check missing_values and entry_weights."
+            f"No entry of {_called(name)}, of shape {tuple(values.shape)}, is observed: all are missing or have weight "
+            "0. Check missing_values and the weights."
         )
-    _refuse_extreme(values)
-    return Observed(values, weights, from_dense=not sp.issparse(matrix))
+    _refuse_extreme(values, name)
+    return Observed(values, weights, from_dense=not sp.issparse(matrix), missing_values=kind)
 
 
-def check_missing_values(missing_values: Any) -> Literal["nan", "unstored"] | None:
+def check_missing_values(missing_values: Any) -> MissingKind:
     """What ``missing_values`` asks for, or an error that says what is allowed."""
     if missing_values is None:
         return None
@@ -173,6 +206,24 @@ def check_missing_values(missing_values: Any) -> Literal["nan", "unstored"] | No
     if isinstance(missing_values, (float, np.floating)) and math.isnan(missing_values):
         return "nan"
     raise ValueError(f"missing_values must be numpy.nan, 'unstored' or None; got {missing_values!r}.")
+
+
+def warn_of_empty(held: Any, *, name: str = "matrix", stacklevel: int = 3) -> None:
+    """Tell the caller of a public function of rows and columns without an observed entry."""
+    if not isinstance(held, Observed):
+        return
+    empty_columns, empty_rows = held.T.empty_rows.size, held.empty_rows.size
+    if empty_columns or empty_rows:
+        warnings.warn(
+            f"No entry is observed in {columns_and_rows(empty_columns, empty_rows)} of {_called(name)}. Such columns "
+            "and rows are not chosen, and predicted as zero; leave them out if that is not wanted.",
+            UserWarning,
+            stacklevel=stacklevel,
+        )
+
+
+def _called(name: str) -> str:
+    return "the matrix" if name == "matrix" else name
 
 
 class _Dense:
@@ -203,31 +254,26 @@ def _picked(present: Flags, array: Floats) -> sp.csr_array:
     return sp.csr_array((array[present], columns, indptr), shape=array.shape)
 
 
-def _dense_values(matrix: Any, kind: str | None) -> _Dense:
+def _dense_values(matrix: Any, kind: MissingKind, name: str) -> _Dense:
     if kind == "unstored":
         raise ValueError(
-            "missing_values='unstored' is for SciPy sparse arrays, and the matrix is dense; write NaN where it has no "
+            f"missing_values='unstored' is for SciPy sparse arrays, and {name} is dense; write NaN where it has no "
             "value and pass missing_values=numpy.nan."
         )
-    if kind is None:
-        return _Dense(np.asarray(check_matrix(matrix)), None)
-    array = np.asarray(matrix)
-    if array.dtype.kind != "f":
-        return _Dense(np.asarray(check_matrix(matrix)), None)
-    missing = np.isnan(array)
+    array = as_floats(matrix, name=name)
+    missing = np.isnan(array) if kind == "nan" else np.zeros(0, dtype=bool)
     if not missing.any():
-        return _Dense(np.asarray(check_matrix(array)), None)
-    filled = np.asarray(check_matrix(np.where(missing, array.dtype.type(0), array)))
-    return _Dense(filled, ~missing)
+        return _Dense(np.asarray(check_matrix(array, name=name)), None)
+    return _Dense(np.asarray(check_matrix(np.where(missing, array.dtype.type(0), array), name=name)), ~missing)
 
 
-def _sparse_values(matrix: Any) -> sp.csr_array:
-    if matrix.format in _WITH_DATA and np.isnan(matrix.data).any():
+def _sparse_values(matrix: Any, name: str) -> sp.csr_array:
+    if matrix.format in _WITH_DATA and matrix.dtype.kind == "f" and np.isnan(matrix.data).any():
         raise ValueError(
-            "The sparse matrix stores NaN. In sparse data the missing entries are those that are not stored: take the "
-            "NaN out of it and pass missing_values='unstored'."
+            f"{name} is sparse and stores NaN. In sparse data the missing entries are those that are not stored: take "
+            "the NaN out of it and pass missing_values='unstored'."
         )
-    check_with_largest(matrix)  # raises; its result has lost the stored zeros
+    check_with_largest(matrix, name=name)  # raises; its result has lost the stored zeros
     values = sp.csr_array(matrix, copy=True)
     values.sum_duplicates()
     if values.dtype not in (np.float32, np.float64):
@@ -272,10 +318,10 @@ def _weighted(
     return chosen, None if kept.size == 0 or kept.min() == kept.max() else kept
 
 
-def _refuse_extreme(values: sp.csr_array) -> None:
+def _refuse_extreme(values: sp.csr_array, name: str) -> None:
     largest = float(values.data.max())
-    if safe_exponent(largest, values.dtype):
+    if largest > 0 and safe_exponent(largest, values.dtype):
         raise ValueError(
-            f"The largest observed entry is {largest:.3g}, whose square is too extreme for {values.dtype}; multiply "
-            "the matrix by a constant first."
+            f"The largest observed entry of {name} is {largest:.3g}, whose square is too extreme for {values.dtype}; "
+            f"multiply {name} by a constant first."
         )

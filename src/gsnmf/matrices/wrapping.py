@@ -11,16 +11,20 @@ from gsnmf.matrices.checks import check_with_largest
 from gsnmf.matrices.holding import hold
 from gsnmf.matrices.in_memory import InMemoryMatrix
 from gsnmf.matrices.protocol import Matrix
+from gsnmf.matrices.remedies import Remedies
 from gsnmf.support.arrays import Floats
 
 
-def wrap(matrix: Any, *, name: str = "matrix") -> Matrix:
+def wrap(matrix: Any, *, name: str = "matrix", remedies: Remedies | None = None) -> Matrix:
     """Check a matrix, which error messages call ``name``, and hold it as what algorithms ask for.
 
     Parameters
     ----------
     matrix : array-like, DataFrame, SciPy sparse, Dask array, or a `Matrix`, which comes back as it is
         The entries of a Dask array are checked when they are first read.
+    name : str
+    remedies : Remedies, optional
+        What messages advise against NaN and negative entries; by default what ``name`` tells.
 
     Examples
     --------
@@ -30,11 +34,11 @@ def wrap(matrix: Any, *, name: str = "matrix") -> Matrix:
     """
     if isinstance(matrix, Matrix):
         return matrix
-    if _is_dask(matrix):
+    if is_dask(matrix):
         from gsnmf.matrices.chunked import ChunkedMatrix, check_dask_array  # needs Dask, which is here
 
         return ChunkedMatrix(check_dask_array(matrix, name), name)
-    return hold(*check_with_largest(matrix, name=name))
+    return hold(*check_with_largest(matrix, name=name, remedies=remedies))
 
 
 def wrap_in_memory(matrix: Any, *, name: str = "matrix") -> InMemoryMatrix:
@@ -50,13 +54,13 @@ def check_block(block: Any, shape: tuple[int | None, int | None], *, name: str, 
 
     A Dask array passes with its shape checked; it is one of the arrays that stay with their data.
     """
-    array = block if _is_dask(block) else np.asarray(block)
+    array = block if is_dask(block) else np.asarray(block)
     if array.ndim != 2:
         raise ValueError(f"{name} must be two-dimensional; got shape {tuple(array.shape)}.")
     wanted = tuple("any" if length is None else length for length in shape)
     if any(w is not None and w != s for w, s in zip(shape, array.shape, strict=False)):
         raise ValueError(f"{name} must have shape ({wanted[0]}, {wanted[1]}); got {tuple(array.shape)}.")
-    if _is_dask(array):
+    if is_dask(array):
         return array
     if array.dtype.kind not in "fiub":
         raise TypeError(f"{name} must hold real numbers; got dtype {array.dtype}.")
@@ -68,7 +72,7 @@ def check_block(block: Any, shape: tuple[int | None, int | None], *, name: str, 
     return floats
 
 
-def _is_dask(matrix: Any) -> bool:
+def is_dask(matrix: Any) -> bool:
     """Whether this is a Dask array; Dask is not imported to find out."""
     module = sys.modules.get("dask.array")
     return module is not None and isinstance(matrix, module.Array)

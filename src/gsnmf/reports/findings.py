@@ -144,6 +144,7 @@ class Findings:
     parameters: Mapping[str, str]
     warnings: tuple[str, ...] = ()
     about: str = ""
+    observed_share: float = 1.0
 
     @property
     def mixed(self) -> bool:
@@ -208,6 +209,7 @@ def gather(
         row_kind=named.row_kind,
         column_kind=named.column_kind,
         quality=result.quality,
+        observed_share=result.observed_share,
         bars=_bars(result, comparison, others),
         certificates=certificates(result, comparison, tolerance),
         factors=factors,
@@ -221,8 +223,29 @@ def gather(
         residual_picture=ink_picture(residual_picture, _INK, top),
         images=image_findings(explanation, named),
         parameters=dict(parameters or {}),
-        warnings=tuple(warnings),
+        warnings=(*_remarks(result), *warnings),
     )
+
+
+def _where(result: Factorization) -> str:
+    """Of which entries the quality is, if not of all."""
+    if result.observation is None:
+        return ""
+    weighted = ", with their weights" if result.observation.weighted else ""
+    return f", on the {percent(result.observed_share)} of the entries that are observed{weighted}"
+
+
+def _remarks(result: Factorization) -> tuple[str, ...]:
+    """What a reader must know about the data."""
+    remarks = []
+    if result.observation is not None:
+        remarks.append(
+            f"{percent(result.observed_share)} of the entries are observed, and the quality is that of these. Errors "
+            "of single rows and columns, qualities by rank and pictures are those of the matrix with its holes filled."
+        )
+    if result.clipped_share:
+        remarks.append(f"Negative entries, {percent(result.clipped_share)} of the norm, were set to zero.")
+    return tuple(remarks)
 
 
 def summary(findings: Findings) -> dict[str, Any]:
@@ -233,6 +256,7 @@ def summary(findings: Findings) -> dict[str, Any]:
         "sentence": findings.sentence,
         "shape": list(findings.shape),
         "quality": findings.quality,
+        "observed_share": findings.observed_share,
         "comparison": [
             {"name": bar.label, "quality": bar.quality, "note": bar.missing or bar.note} for bar in findings.bars
         ],
@@ -270,7 +294,7 @@ def _sentence(result: Factorization, data: LabelledMatrix, comparison: Compariso
     rank = result.selection.n_selected
     verb = "explains" if rank == 1 else "explain"
     if comparison.svd_quality is None or comparison.svd_quality <= 0:
-        return f"{listed(chosen)} {verb} {percent(result.quality)} of {whole}"
+        return f"{listed(chosen)} {verb} {percent(result.quality)} of {whole}{_where(result)}"
     part = percent(min(result.quality / comparison.svd_quality, 1.0))
     return f"{listed(chosen)} {verb} {part} of what any {counted(rank, 'factor')} can explain of {whole}"
 

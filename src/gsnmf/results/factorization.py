@@ -13,6 +13,7 @@ from gsnmf.matrices.protocol import Matrix
 from gsnmf.results.alternatives import Alternative
 from gsnmf.results.factors import Factor, described_factors, factor_table
 from gsnmf.results.mixtures import Mixtures
+from gsnmf.results.observation import Observation
 from gsnmf.results.search import SearchRecord
 from gsnmf.results.selection import Selection
 from gsnmf.results.weights import Weights
@@ -49,9 +50,9 @@ class Factorization(Record):
     mixtures : Mixtures or None
         The mixtures that take the place of single columns and rows, M ~ (M A) P1 + P2 (B M), if the factors have
         several members each. ``columns`` and ``rows`` are then their leading members, which two of them may share.
-    observed_share : float
-        Share of the entries that are observed. Below one, ``relative_error`` is that of observed entries, with their
-        weights, and ``source`` is the completed matrix.
+    observation : Observation or None
+        What was observed, if entries were missing or have weights. Then ``relative_error`` is that of observed entries,
+        with their weights, and ``source`` is the matrix with its holes filled.
     clipped_share : float
         Norm of negative entries that were set to zero, relative to the norm of the matrix.
     """
@@ -62,7 +63,7 @@ class Factorization(Record):
     search: SearchRecord | None = field(default=None, compare=False)
     _substitutes: Substitutes | None = field(default=None, compare=False)
     mixtures: Mixtures | None = None
-    observed_share: float = 1.0
+    observation: Observation | None = None
     clipped_share: float = 0.0
 
     @property
@@ -114,13 +115,20 @@ class Factorization(Record):
         return self.weights.row_weights
 
     @property
+    def observed_share(self) -> float:
+        """Share of the entries that are observed; the error is that of observed entries."""
+        return 1.0 if self.observation is None else self.observation.share
+
+    @property
     def relative_error(self) -> float:
-        """||M - W H||_F / ||M||_F on the whole matrix."""
+        """||M - W H||_F / ||M||_F on the whole matrix, or on what is observed of it, with its weights."""
         return self.weights.relative_error
 
     @property
     def absolute_error(self) -> float:
         """||M - M[:, columns] P1 - P2 M[rows, :]||_F; infinite only if that itself is too large for a number."""
+        if self.observation is not None:
+            return self.relative_error * self.observation.norm
         with np.errstate(over="ignore", under="ignore"):
             return float(np.ldexp(self.relative_error * np.sqrt(self.source.squared_norm), self.source.exponent))
 
@@ -251,6 +259,8 @@ class Factorization(Record):
         0       columns  0       1           0.165           0.0913
         1       columns  2       3           0.328           16.4
         """
+        if self.observation is not None:
+            raise ValueError("alternatives need a matrix without missing entries and without weights of its entries.")
         if self._substitutes is None:
             raise ValueError("alternatives need a result of gsnmf.factorize or gsnmf.load, which knows how to search.")
         found = self._substitutes(self, count=check_count(count, "count"), quick=quick)
@@ -262,12 +272,15 @@ class Factorization(Record):
 
     def __repr__(self) -> str:
         m, n = self.source.shape
-        seen = "" if self.observed_share == 1.0 else f", {100 * self.observed_share:.3g} % observed"
+        seen = ""
+        if self.observation is not None:
+            weighted = " with weights" if self.observation.weighted else ""
+            seen = f" on the {100 * self.observed_share:.3g} % observed{weighted}"
         chosen = columns_and_rows(self.columns.size, self.rows.size)
         if self.mixtures is not None:
             chosen = f"mixtures of up to {self.mixtures.most} members each, {chosen},"
         doubt = "" if self.converged else ", weights not converged"
-        return f"Factorization: {chosen} of {m} x {n}, quality {100 * self.quality:.1f} %, {self.method}{seen}{doubt}"
+        return f"Factorization: {chosen} of {m} x {n}, quality {100 * self.quality:.1f} %{seen}, {self.method}{doubt}"
 
     def _repr_html_(self) -> str:
         trust = "weights optimal" if self.converged else "weights not converged"

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from gsnmf.matrices import wrap
+from gsnmf.matrices import InMemoryMatrix, Matrix
 from gsnmf.matrices.checks import check_positive, check_rank
+from gsnmf.matrices.completion import complete, filled
+from gsnmf.matrices.entrance import Negative, admit
+from gsnmf.matrices.observed import MissingValues, Observed
 from gsnmf.search.candidates import Fit, candidate_pool
 from gsnmf.search.pursuit import pursuit_path
 from gsnmf.support.arrays import Floats, Indices
 from gsnmf.support.records import Record
+from gsnmf.weights.observed import solve_observed_weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +70,15 @@ class RankPath(Record):
         return int(good[0])
 
 
-def rank_path(matrix: Any, max_rank: int, *, target_error: float | None = None) -> RankPath:
+def rank_path(
+    matrix: Any,
+    max_rank: int,
+    *,
+    target_error: float | None = None,
+    missing_values: MissingValues = None,
+    entry_weights: Any = None,
+    negative: Negative = "error",
+) -> RankPath:
     """Errors of nested selections of 1, 2, ... columns and rows, to choose the rank by.
 
     Parameters
@@ -76,6 +89,9 @@ def rank_path(matrix: Any, max_rank: int, *, target_error: float | None = None) 
         Where to stop.
     target_error : float, optional
         Stop earlier, as soon as the relative error is at most this.
+    missing_values, entry_weights, negative
+        As for `gsnmf.factorize`. With missing entries, or weights of entries, the indices are chosen on the matrix with
+        its holes filled by one of rank ``max_rank``, and the errors are those of observed entries.
 
     Returns
     -------
@@ -90,13 +106,39 @@ def rank_path(matrix: Any, max_rank: int, *, target_error: float | None = None) 
     >>> path.smallest(0.25)
     2
     """
-    checked = wrap(matrix)
-    limit = check_rank(max_rank, checked.shape)
+    data = admit(matrix, missing_values=missing_values, entry_weights=entry_weights, negative=negative)
+    limit = check_rank(max_rank, data.held.shape)
     goal = 0.0 if target_error is None else check_positive(target_error, "target_error")
+    data.warn()
     fits: list[Fit] = []
-    scale = checked.squared_norm
-    for fit in pursuit_path(candidate_pool(checked), limit):
-        fits.append(fit)
-        if fit.squared_error <= goal**2 * scale:
+    source, errors = _source(data.held, limit)
+    scale = data.held.squared_norm
+    for fit in pursuit_path(candidate_pool(source), limit):
+        fits.append(fit if errors is None else replace(fit, squared_error=errors(fit)))
+        if fits[-1].squared_error <= goal**2 * scale:
             break
     return RankPath.of_fits(fits, scale)
+
+
+def _source(held: Matrix | Observed, rank: int) -> tuple[Matrix, Callable[[Fit], float] | None]:
+    """The matrix to choose from, and what gives the errors of nested fits if that is another one."""
+    if isinstance(held, Matrix):
+        return held, None
+    source = filled(held, complete(held, rank))
+    return source, _observed_errors(held, source)
+
+
+def _observed_errors(observed: Observed, source: InMemoryMatrix) -> Callable[[Fit], float]:
+    """A function that gives the squared errors of nested fits on observed entries; none is above the one before."""
+    start: tuple[Floats, Floats] = np.zeros((0, observed.shape[1])), np.zeros((observed.shape[0], 0))
+
+    def squared_error(fit: Fit) -> float:
+        nonlocal start
+        C, R = source.raw_columns(fit.columns), source.T.raw_columns(fit.rows).T
+        P1 = np.vstack([start[0], np.zeros((fit.columns.size - len(start[0]), observed.shape[1]))])
+        P2 = np.hstack([start[1], np.zeros((observed.shape[0], fit.rows.size - start[1].shape[1]))])
+        weights = solve_observed_weights(observed, C, R, start=(P1, P2))
+        start = weights.column_weights, weights.row_weights
+        return weights.relative_error**2 * observed.squared_norm
+
+    return squared_error

@@ -6,17 +6,13 @@ For chosen columns C = M(:, columns) and rows R = M(rows, :) the weights solve t
 
 With one side only it is nonnegative least squares, one small problem per column, and solved exactly (`one_sided`). With
 both it is singular, and solved by projected conjugate gradients (`joint`) until the violation of the optimality
-conditions (`optimality`) is below the tolerance.
+conditions (`optimality`) is below the tolerance. `observed` has weights fitted on observed entries alone, `sum_to_one`
+weights that sum to one.
 """
 
-from gsnmf.weights.fitting import (
-    DEFAULT_MAX_ITERATIONS,
-    DEFAULT_TOLERANCE,
-    fit_weights,
-    solve_weights,
-    warn_unless_converged,
-)
+from gsnmf.weights.fitting import fit_weights, solve_weights, warn_unless_converged
 from gsnmf.weights.one_sided import coefficients_for, cone_weights, remaining_weights, row_weights_for
+from gsnmf.weights.optimality import DEFAULT_MAX_ITERATIONS, DEFAULT_TOLERANCE
 
 __all__ = [
     "DEFAULT_MAX_ITERATIONS",

@@ -10,18 +10,21 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from gsnmf.kernels.threads import single_threaded_blas
+from gsnmf.matrices import InMemoryMatrix
 from gsnmf.matrices.checks import check_count, check_indices, check_positive
+from gsnmf.matrices.completion import complete, filled
+from gsnmf.matrices.entrance import Negative, admit
+from gsnmf.matrices.observed import MissingValues, Observed
 from gsnmf.matrices.protocol import Matrix
-from gsnmf.matrices.wrapping import check_block, wrap
+from gsnmf.matrices.wrapping import check_block
 from gsnmf.results import Weights
-from gsnmf.support.arrays import Floats, Indices
+from gsnmf.support.arrays import Axis, Floats, Indices
 from gsnmf.weights.by_rows import solve_by_rows
 from gsnmf.weights.joint import JointProblem, solve_joint
+from gsnmf.weights.observed_anchors import solve_anchored
 from gsnmf.weights.one_sided import one_sided_weights
-from gsnmf.weights.optimality import CANCELLED, ratio
-
-DEFAULT_TOLERANCE = 1e-4
-DEFAULT_MAX_ITERATIONS = 1000
+from gsnmf.weights.optimality import CANCELLED, DEFAULT_MAX_ITERATIONS, DEFAULT_TOLERANCE, ratio
+from gsnmf.weights.sum_to_one import solve_mixtures
 
 
 def fit_weights(
@@ -32,6 +35,10 @@ def fit_weights(
     tolerance: float = DEFAULT_TOLERANCE,
     max_iterations: int = DEFAULT_MAX_ITERATIONS,
     start: tuple[Floats, Floats] | None = None,
+    missing_values: MissingValues = None,
+    entry_weights: Any = None,
+    negative: Negative = "error",
+    sum_to_one: Axis | None = None,
 ) -> Weights:
     """Nonnegative weights with which chosen columns and rows explain a matrix best.
 
@@ -49,6 +56,13 @@ def fit_weights(
         Limit on iterations; a `ConvergenceWarning` says if it was reached.
     start : pair of arrays, shape (r1, n) and (m, r2), optional
         Weights to start from. The result is never worse. For a Dask array only the first of them counts.
+    missing_values, entry_weights, negative
+        As for `gsnmf.factorize`. With missing entries, or weights of entries, a matrix of low rank fills the holes of
+        the chosen columns and rows, and the error is that of observed entries.
+    sum_to_one : {"columns", "rows"}, optional
+        ``"columns"``: every column is a mixture of the chosen columns, with weights that sum to one; ``rows`` must then
+        be empty. ``"rows"``: the same for rows. Exact, for matrices in memory: the optimality conditions hold to about
+        1e-12.
 
     Returns
     -------
@@ -68,14 +82,52 @@ def fit_weights(
     """
     tolerance = check_positive(tolerance, "tolerance")
     max_iterations = check_count(max_iterations, "max_iterations")
-    held = wrap(matrix)
+    data = admit(matrix, missing_values=missing_values, entry_weights=entry_weights, negative=negative)
+    held = data.held
     m, n = held.shape
     columns, rows = check_indices(columns, n, "columns"), check_indices(rows, m, "rows")
     if start is not None:
         start = _check_start(start, (columns.size, n), (m, rows.size))
-    weights = solve_weights(held, columns, rows, tolerance=tolerance, max_iterations=max_iterations, start=start)
+    data.warn()
+    if sum_to_one is not None:
+        return _mixtures(held, columns, rows, sum_to_one, tolerance)
+    if isinstance(held, Observed):
+        options: dict[str, Any] = {"tolerance": tolerance, "max_iterations": max_iterations, "start": start}
+        weights = solve_anchored(held, _completed(held, columns, rows), columns, rows, **options).weights
+    else:
+        weights = solve_weights(held, columns, rows, tolerance=tolerance, max_iterations=max_iterations, start=start)
     warn_unless_converged(weights, tolerance)
     return weights
+
+
+def _completed(observed: Observed, columns: Indices, rows: Indices) -> InMemoryMatrix:
+    """The matrix with its holes filled by one of as low a rank as there are indices."""
+    return filled(observed, complete(observed, columns.size + rows.size))
+
+
+def _mixtures(held: Matrix | Observed, columns: Indices, rows: Indices, axis: Axis, tolerance: float) -> Weights:
+    """Weights that sum to one, of columns alone or of rows alone."""
+    if axis not in ("columns", "rows"):
+        raise ValueError(f"sum_to_one must be 'columns', 'rows' or None; got {axis!r}.")
+    chosen, others = (columns, rows) if axis == "columns" else (rows, columns)
+    if others.size or not chosen.size:
+        other = "rows" if axis == "columns" else "columns"
+        raise ValueError(
+            f"sum_to_one={axis!r} needs chosen {axis} and no chosen {other}; got {columns.size} columns and "
+            f"{rows.size} rows."
+        )
+    source = _completed(held, columns, rows) if isinstance(held, Observed) else held
+    if not source.in_memory:
+        raise ValueError("sum_to_one must be None for a Dask array; GSNMF(sum_to_one=True).transform takes one.")
+    components = source.along(axis).raw_columns(chosen).T
+    if axis == "rows":
+        return solve_mixtures(held, components, tolerance)
+    turned = solve_mixtures(held.T, components, tolerance)
+    return replace(
+        turned,
+        column_weights=np.ascontiguousarray(turned.row_weights.T),
+        row_weights=np.ascontiguousarray(turned.column_weights.T),
+    )
 
 
 def warn_unless_converged(weights: Weights, tolerance: float) -> None:

@@ -24,9 +24,8 @@ from gsnmf.kernels.threads import single_threaded_blas
 from gsnmf.matrices.observed import Observed
 from gsnmf.results import Weights
 from gsnmf.support.arrays import Doubles, Floats
-from gsnmf.weights.fitting import DEFAULT_MAX_ITERATIONS, DEFAULT_TOLERANCE
 from gsnmf.weights.joint import solve_joint
-from gsnmf.weights.optimality import ratio, relative_violation
+from gsnmf.weights.optimality import DEFAULT_MAX_ITERATIONS, DEFAULT_TOLERANCE, ratio, relative_violation
 
 
 def solve_observed_weights(

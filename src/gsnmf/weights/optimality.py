@@ -13,6 +13,9 @@ import numpy as np
 
 from gsnmf.support.arrays import Doubles
 
+DEFAULT_TOLERANCE = 1e-4
+DEFAULT_MAX_ITERATIONS = 1000
+
 _SMALL_RESIDUAL = 1e-3
 """The violation is measured against the residual, or against this part of the matrix where that is larger."""
 

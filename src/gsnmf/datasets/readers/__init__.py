@@ -15,6 +15,8 @@ from gsnmf.datasets.readers.matrix_market import read_matrix_market
 from gsnmf.datasets.readers.tables import read_csv, read_h5ad, read_parquet
 from gsnmf.datasets.readers.text import TEXT_SUFFIXES, read_text_folder, read_text_lines
 from gsnmf.matrices.checks import check_count
+from gsnmf.matrices.entrance import Negative
+from gsnmf.matrices.observed import MissingValues, check_missing_values
 from gsnmf.support.arrays import Axis
 
 __all__ = ["FORMATS", "STREAMED_FORMATS", "FileError", "LabelledMatrix", "format_of", "read_matrix", "read_names"]
@@ -32,6 +34,7 @@ class _Options:
     min_documents: int
     image_shape: tuple[int, int] | None
     cube: bool
+    with_holes: bool
 
     @property
     def layout(self) -> Layout:
@@ -64,7 +67,12 @@ def _read_text(path: Path, options: _Options) -> LabelledMatrix:
 
 def _read_table(delimiter: str | None) -> Callable[[Path, _Options], LabelledMatrix]:
     return lambda path, o: read_csv(
-        path, delimiter=delimiter, header=o.header, row_names=o.row_names, encoding=o.encoding
+        path,
+        delimiter=delimiter,
+        header=o.header,
+        row_names=o.row_names,
+        encoding=o.encoding,
+        blank_is_missing=o.with_holes,
     )
 
 
@@ -104,6 +112,8 @@ def read_matrix(
     image_shape: tuple[int, int] | None = None,
     image_order: Literal["C", "F"] = "C",
     cube: bool = False,
+    missing_values: MissingValues = None,
+    negative: Negative = "error",
 ) -> LabelledMatrix:
     """Read a nonnegative matrix with the names of its rows and columns.
 
@@ -138,6 +148,10 @@ def read_matrix(
     cube : bool
         Whether the file holds a spectral image, height x width x bands, to be read as pixels x bands; see also
         `gsnmf.applications.unmix`. Without this and without ``image_shape`` three dimensions are an error.
+    missing_values : numpy.nan, "unstored" or None
+        What is missing: NaN and the empty cells of a table, what a sparse matrix does not store, or nothing.
+    negative : {"error", "clip"}
+        Refuse negative entries, or set them to zero; ``clipped_share`` of the result says how much that was.
 
     Returns
     -------
@@ -172,7 +186,9 @@ def read_matrix(
     form = _FORMATS[format_of(source, format)]
     if cube and image_shape is not None:
         raise ValueError(f"image_shape must be None with cube=True, which has its own; got {image_shape}.")
-    data = form.read(source, _Options(key, header, row_names, encoding, stop_words, min_documents, image_shape, cube))
+    with_holes = check_missing_values(missing_values) == "nan"
+    options = _Options(key, header, row_names, encoding, stop_words, min_documents, image_shape, cube, with_holes)
+    data = form.read(source, options)
     if image_shape is not None and data.image_shape is None:
         data = data.with_image_shape(image_shape)
     if form is not _FORMATS["images"]:
@@ -182,7 +198,7 @@ def read_matrix(
     for axis, names in (("rows", rows), ("columns", columns)):
         if names is not None:
             named = _with_names(named, axis, Path(names))  # type: ignore[arg-type]
-    return named.checked()
+    return named.checked(missing_values=missing_values, negative=negative)
 
 
 def read_names(path: str | Path) -> tuple[str, ...]:

@@ -8,7 +8,10 @@ from typing import Literal
 
 import numpy as np
 
-from gsnmf.matrices import Matrix, wrap
+from gsnmf.matrices import Matrix
+from gsnmf.matrices.entrance import Admitted, Negative, admit
+from gsnmf.matrices.observed import MissingValues, Observed
+from gsnmf.matrices.remedies import OF_FILES
 from gsnmf.support.arrays import Axis, Floats, RawMatrix
 from gsnmf.support.records import Record
 
@@ -20,7 +23,7 @@ class LabelledMatrix(Record):
     Attributes
     ----------
     matrix : ndarray, csr_array or csc_array, shape (m, n)
-        Finite and nonnegative.
+        Finite and nonnegative, but for NaN where entries are missing.
     row_names, column_names : tuples of str
         One name each, or empty where there are none; a name may be empty too.
     row_kind, column_kind : str
@@ -33,6 +36,8 @@ class LabelledMatrix(Record):
         Whether the pixels of an image follow each other row by row or column by column.
     source : str
         Where the matrix came from.
+    clipped_share : float
+        Norm of negative entries that were set to zero, relative to the norm of the matrix.
 
     Examples
     --------
@@ -51,6 +56,7 @@ class LabelledMatrix(Record):
     pixels: Axis = "columns"
     image_order: Literal["C", "F"] = "C"
     source: str = ""
+    clipped_share: float = 0.0
 
     def __post_init__(self) -> None:
         for axis, names, length in zip(
@@ -70,15 +76,27 @@ class LabelledMatrix(Record):
                 )
 
     @cached_property
-    def held(self) -> Matrix:
-        """The matrix as algorithms hold it, checked once."""
-        return wrap(self.matrix, name=self.source or "matrix")
+    def held(self) -> Matrix | Observed:
+        """The matrix as algorithms hold it, checked once; what is observed of it if entries are missing."""
+        return self._admitted().held
 
-    def checked(self) -> LabelledMatrix:
+    def checked(self, *, missing_values: MissingValues = None, negative: Negative = "error") -> LabelledMatrix:
         """The same with the matrix as its check leaves it: floating-point numbers, canonical if it is sparse."""
-        copy = replace(self, matrix=self.held.data)
-        copy.__dict__["held"] = self.held
+        data = self._admitted(missing_values, negative)
+        data.warn(name=self.source or "matrix", stacklevel=4)
+        matrix = data.held.data if isinstance(data.held, Matrix) else data.data
+        copy = replace(self, matrix=matrix, clipped_share=data.clipped_share)
+        copy.__dict__["held"] = data.held
         return copy
+
+    def _admitted(self, missing_values: MissingValues = None, negative: Negative = "error") -> Admitted:
+        return admit(
+            self.matrix,
+            missing_values=missing_values,
+            negative=negative,
+            name=self.source or "matrix",
+            remedies=OF_FILES if self.source else None,
+        )
 
     def row_name(self, index: int) -> str:
         """The name of a row, or one made from its position."""

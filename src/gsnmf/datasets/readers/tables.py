@@ -16,11 +16,15 @@ import numpy as np
 from gsnmf.datasets.readers.annotated import find_expression
 from gsnmf.datasets.readers.files import FileError, open_text, reading
 from gsnmf.datasets.readers.labelled import LabelledMatrix
+from gsnmf.matrices.remedies import OF_FILES
 from gsnmf.support.optional import import_optional
 
 logger = logging.getLogger(__name__)
 
 _DELIMITERS = ",;\t"
+
+_BLANK = ("", "NA")
+"""What stands in a cell without a value."""
 
 _LONGEST_SHOWN = 40
 """Characters of a cell that an error shows."""
@@ -33,6 +37,7 @@ def read_csv(
     header: bool | None = None,
     row_names: bool | None = None,
     encoding: str,
+    blank_is_missing: bool = False,
 ) -> LabelledMatrix:
     """A table as text: the first line and the first column are names if they are not numbers.
 
@@ -50,6 +55,8 @@ def read_csv(
         Whether the first column names the rows; by default if its first cell is not a number, or if the header has no
         name for it.
     encoding : str
+    blank_is_missing : bool
+        Whether empty cells, and cells with NA, become NaN; otherwise they are an error.
 
     Notes
     -----
@@ -62,7 +69,7 @@ def read_csv(
         delimiter = delimiter or max(_DELIMITERS, key=first.count)
         lines = csv.reader(chain([first], text), delimiter=delimiter)
         beginning = [cells for cells in islice(lines, 2) if cells]
-        asked = _Names(path, header, row_names, delimiter == ";")
+        asked = _Names(path, header, row_names, _Cells(delimiter == ";", blank_is_missing))
         return _parse(asked, beginning, (cells for cells in lines if cells))
 
 
@@ -106,13 +113,35 @@ def read_h5ad(path: Path, key: str | None = None) -> LabelledMatrix:
 
 
 @dataclass(frozen=True)
+class _Cells:
+    """How the cells of a table are read as numbers."""
+
+    decimal_comma: bool
+    blank_is_missing: bool
+
+    def number(self, cell: str) -> float:
+        """The number in a cell; a `ValueError` if there is none."""
+        if self.blank_is_missing and cell.strip() in _BLANK:
+            return float("nan")
+        return float(cell.replace(",", ".") if self.decimal_comma else cell)
+
+    def is_number(self, cell: str) -> bool:
+        """Whether there is a number in a cell."""
+        try:
+            self.number(cell)
+        except ValueError:
+            return False
+        return True
+
+
+@dataclass(frozen=True)
 class _Names:
     """What is known about the names in a table before it is read."""
 
     path: Path
     header: bool | None
     row_names: bool | None
-    decimal_comma: bool
+    cells: _Cells
 
     def has_header(self, cells: Sequence[str]) -> bool:
         """Whether the first line holds names, as asked for or as its cells say."""
@@ -159,7 +188,7 @@ class _Names:
         )
 
     def is_number(self, cell: str) -> bool:
-        return _is_number_text(cell, self.decimal_comma)
+        return self.cells.is_number(cell)
 
 
 def _is_label(cell: str) -> bool:
@@ -183,7 +212,7 @@ def _parse(asked: _Names, beginning: list[list[str]], rest: Iterator[list[str]])
             raise FileError(f"{path}: row {number} must have {len(first)} cells like the first; got {len(cells)}.")
         if named:
             row_names.append(cells[0])
-        _extend(values, cells[named:], path, number, asked.decimal_comma)
+        _extend(values, cells[named:], path, number, asked.cells)
     if named and (len(names) != len(first) - 1 or not names):  # otherwise the header says so
         asked.check_row_names(names, row_names)
     n = len(first) - named
@@ -195,31 +224,21 @@ def _parse(asked: _Names, beginning: list[list[str]], rest: Iterator[list[str]])
     return LabelledMatrix(matrix, tuple(row_names), tuple(names[len(names) - n :]))
 
 
-def _extend(values: array[float], cells: Sequence[str], path: Path, row: int, decimal_comma: bool) -> None:
+def _extend(values: array[float], cells: Sequence[str], path: Path, row: int, kind: _Cells) -> None:
     try:
-        values.extend([_number(cell, decimal_comma) for cell in cells])
+        values.extend([kind.number(cell) for cell in cells])
     except ValueError:
-        column = next(j for j, cell in enumerate(cells) if not _is_number_text(cell, decimal_comma))
+        column = next(j for j, cell in enumerate(cells) if not kind.is_number(cell))
         cell = " ".join(cells[column].split())
         what = f"got {_short(cell)!r}" if cell else "the cell is empty"
         hint = " For a table of texts there is: gsnmf topics." if len(cell) > _LONGEST_SHOWN else ""
+        if cell in _BLANK:
+            hint = f" {OF_FILES.missing} takes it as missing."
         raise FileError(f"{path}: cells must be numbers; {what} at row {row}, column {column}.{hint}") from None
 
 
 def _short(cell: str) -> str:
     return cell if len(cell) <= _LONGEST_SHOWN else cell[: _LONGEST_SHOWN - 1] + "…"
-
-
-def _number(cell: str, decimal_comma: bool) -> float:
-    return float(cell.replace(",", ".") if decimal_comma else cell)
-
-
-def _is_number_text(cell: str, decimal_comma: bool) -> bool:
-    try:
-        _number(cell, decimal_comma)
-    except ValueError:
-        return False
-    return True
 
 
 def _is_number(kind: Any) -> bool:

@@ -1,0 +1,125 @@
+"""From checked samples and the parameters of `gsnmf.GSNMF` to a factorization."""
+
+from __future__ import annotations
+
+import numbers
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gsnmf.estimators.automatic_rank import automatic_rank
+from gsnmf.estimators.coefficients import COEFFICIENTS
+from gsnmf.estimators.target import smallest_factorization
+from gsnmf.factorization.missing import solve_held
+from gsnmf.factorization.mixing import solve_mixed, solve_weighted_mixed
+from gsnmf.factorization.path import Request
+from gsnmf.factorization.registry import Ranks, find_method
+from gsnmf.factorization.weighted_axes import solve_weighted
+from gsnmf.matrices import Matrix
+from gsnmf.matrices.checks import check_count, check_positive
+from gsnmf.matrices.observed import Observed
+from gsnmf.results import Factorization
+from gsnmf.selection.constraints import Constraints
+from gsnmf.support.arrays import Doubles
+from gsnmf.support.progress import logger
+
+
+@dataclass(frozen=True)
+class Importance:
+    """Weights of samples and of features in the error; None where all are equal."""
+
+    of_samples: Doubles | None = None
+    of_features: Doubles | None = None
+
+    @property
+    def equal(self) -> bool:
+        """Whether all samples count the same, and all features."""
+        return self.of_samples is None and self.of_features is None
+
+    def both(self, shape: tuple[int, int]) -> tuple[Doubles, Doubles]:
+        """Both of them as arrays, for samples of this shape."""
+        of_samples = np.ones(shape[0]) if self.of_samples is None else self.of_samples
+        return of_samples, np.ones(shape[1]) if self.of_features is None else self.of_features
+
+
+def factorized(
+    model: Any, samples: Matrix | Observed, constraints: Constraints | None, importance: Importance
+) -> Factorization:
+    """The factorization that the parameters of a model ask for."""
+    check_positive(model.tol, "tol")
+    check_count(model.max_iter, "max_iter")
+    plain = isinstance(samples, Matrix) and importance.equal and not model.sum_to_one
+    _check_coefficients(model, plain)
+    method = find_method(model.method)
+    model.__dict__.pop("rank_choice_", None)
+
+    def of_rank(rank: Any) -> Factorization:
+        return _of_rank(model, samples, rank, constraints, importance)
+
+    wanted = model.n_components
+    if wanted is None or isinstance(wanted, str):
+        if not plain or not isinstance(samples, Matrix):
+            raise ValueError(
+                "n_components must be a number or a pair with missing values, weights of samples or features, or "
+                f"sum_to_one; got {wanted!r}."
+            )
+        if wanted not in (None, "auto"):
+            raise ValueError(f"n_components must be a number, a pair, 'auto' or None; got {wanted!r}.")
+    if wanted == "auto":
+        assert isinstance(samples, Matrix)
+        model.rank_choice_ = automatic_rank(samples, method, constraints, model.effort)
+        wanted = model.rank_choice_.rank
+    if wanted is None:
+        assert isinstance(samples, Matrix)
+        if method.ranks == Ranks.PAIR:
+            raise ValueError(f"method={model.method!r} needs n_components=(n_features, n_samples); got None.")
+        goal = check_positive(model.target_error, "target_error")
+        return smallest_factorization(samples, goal, of_rank)
+    if isinstance(wanted, numbers.Integral) and not isinstance(wanted, bool):
+        wanted = min(int(wanted), samples.shape[0] if model.sum_to_one else max(samples.shape))
+        if model.sum_to_one and method.ranks == Ranks.PAIR:
+            wanted = (0, wanted)
+    return of_rank(method.checked_rank(wanted, samples.shape, name="n_components"))
+
+
+def _check_coefficients(model: Any, plain: bool) -> None:
+    if model.coefficients not in COEFFICIENTS:
+        raise ValueError(f"coefficients must be 'refit' or 'model'; got {model.coefficients!r}.")
+    if model.coefficients == "model" and (model.missing_values is not None or not plain):
+        raise ValueError(
+            "coefficients must be 'refit' with missing_values, weights of samples or features, or sum_to_one; got "
+            "'model'."
+        )
+    if model.sum_to_one and model.members != 1:
+        raise ValueError(f"members must be 1 with sum_to_one=True; got {model.members}.")
+
+
+def _of_rank(
+    model: Any, samples: Matrix | Observed, rank: Any, constraints: Constraints | None, importance: Importance
+) -> Factorization:
+    request = Request.of(
+        rank,
+        method=model.method,
+        effort=model.effort,
+        scale=model.scale,
+        tolerance=model.tol,
+        max_iterations=model.max_iter,
+        constraints=constraints,
+        members=model.members,
+        time_limit=model.time_limit,
+    )
+    result = _solved(samples, request, importance, model.sum_to_one)
+    logger.info("%s features and %s samples: %.2f%%", result.columns.size, result.rows.size, 100 * result.quality)
+    return result
+
+
+def _solved(samples: Matrix | Observed, request: Request, importance: Importance, sum_to_one: bool) -> Factorization:
+    if importance.equal:
+        return solve_mixed(samples, request) if sum_to_one else solve_held(samples, request)
+    weights = importance.both(samples.shape)
+    if isinstance(samples, Observed):
+        weighted = samples.weighted(*weights)
+        return solve_mixed(weighted, request) if sum_to_one else solve_held(weighted, request)
+    solve = solve_weighted_mixed if sum_to_one else solve_weighted
+    return solve(samples, request, *weights)

@@ -1,0 +1,106 @@
+"""Compiled coordinate descent on the problems of `gsnmf.kernels.observed_entries`, over some of the unknowns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from gsnmf.kernels.compilation import compiled
+from gsnmf.kernels.observed_entries import Entries, accumulate
+from gsnmf.kernels.threads import N_CHUNKS, loop
+from gsnmf.support.arrays import Doubles
+
+EVERYTHING = np.ones((0, 0), dtype=bool)
+"""In place of flags of free unknowns: all of them are free."""
+
+
+def descend_rows(
+    entries: Entries, F: Doubles, X: Doubles, n_sweeps: int, free: NDArray[np.bool_] = EVERYTHING
+) -> Doubles:
+    """Sweeps of coordinate descent over x >= 0 on each row's problem, from the rows of X and in place.
+
+    Parameters
+    ----------
+    entries : Entries
+    F : array, shape (n, r)
+    X : array, shape (m, r)
+        Nonnegative. The error of no row rises.
+    n_sweeps : int
+    free : bool array, shape (m, r)
+        Which unknowns may change.
+
+    Returns
+    -------
+    array, shape (m,)
+        Squared violation of the optimality conditions of each row before the sweeps, over the free unknowns, each in
+        the unit in which its own second derivative is one.
+
+    Examples
+    --------
+    >>> entries = Entries(np.array([0, 2]), np.array([0, 1]), np.array([3.0, 1.0]), np.empty(0))
+    >>> X = np.array([[1.0, 1.0]])
+    >>> _ = descend_rows(entries, np.eye(2), X, 1, np.array([[True, False]]))
+    >>> X
+    array([[3., 1.]])
+    """
+    violations = np.zeros(X.shape[0])
+    _descend_rows(*entries, F, X, n_sweeps, free, violations, work=entries.values.size * F.shape[1] ** 2)
+    return violations
+
+
+@loop(reordered=True)
+def _descend_rows(
+    indptr: Any,
+    indices: Any,
+    values: Any,
+    weights: Any,
+    F: Doubles,
+    X: Doubles,
+    n_sweeps: int,
+    free: NDArray[np.bool_],
+    violations: Doubles,
+) -> None:
+    for chunk in numba.prange(min(X.shape[0], N_CHUNKS)):
+        _descend_chunk(indptr, indices, values, weights, F, X, n_sweeps, free, violations, chunk)
+
+
+@compiled(inner=True, reordered=True)
+def _descend_chunk(
+    indptr: Any,
+    indices: Any,
+    values: Any,
+    weights: Any,
+    F: Doubles,
+    X: Doubles,
+    n_sweeps: int,
+    free: NDArray[np.bool_],
+    violations: Doubles,
+    chunk: int,
+) -> None:
+    r = X.shape[1]
+    gram, slopes = np.empty((r, r)), np.empty(r)
+    for i in range(chunk, X.shape[0], N_CHUNKS):
+        accumulate(indptr[i], indptr[i + 1], indices, values, weights, F, gram, slopes)
+        for k in range(r):
+            for l in range(k):  # noqa: E741
+                gram[l, k] = gram[k, l]
+        for k in range(r):
+            slope = -slopes[k]
+            for l in range(r):  # noqa: E741
+                slope += gram[k, l] * X[i, l]
+            slopes[k] = slope
+        for k in range(r):
+            if gram[k, k] > 0.0 and (free.size == 0 or free[i, k]):
+                least = min(X[i, k] * gram[k, k], slopes[k])
+                violations[i] += least * least / gram[k, k]
+        for _ in range(n_sweeps):
+            for k in range(r):
+                if gram[k, k] > 0.0 and (free.size == 0 or free[i, k]):
+                    step = max(-slopes[k] / gram[k, k], -X[i, k])
+                    if step != 0.0:
+                        X[i, k] += step
+                        for l in range(r):  # noqa: E741
+                            slopes[l] += step * gram[k, l]

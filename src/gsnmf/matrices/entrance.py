@@ -1,0 +1,108 @@
+"""The entrance for data that may have holes, weights of its entries, or negative entries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+
+from gsnmf.matrices.checks import as_floats
+from gsnmf.matrices.clipping import clip_negative, warn_of_clipping
+from gsnmf.matrices.observed import MissingValues, Observed, check_missing_values, observe, warn_of_empty
+from gsnmf.matrices.protocol import Matrix
+from gsnmf.matrices.remedies import Remedies
+from gsnmf.matrices.wrapping import is_dask, wrap
+
+Negative = Literal["error", "clip"]
+"""What ``negative=`` takes."""
+
+
+@dataclass(frozen=True)
+class Admitted:
+    """Checked data.
+
+    Attributes
+    ----------
+    data : array, sparse or Dask array
+        The data as they were given, or with zeros in place of negative entries.
+    held : Matrix or Observed
+        A `Matrix` if every entry is observed and all have the same weight, otherwise what is observed.
+    n_clipped : int
+        How many negative entries were set to zero.
+    clipped_share : float
+        Their norm over the norm of the matrix.
+    """
+
+    data: Any
+    held: Matrix | Observed
+    n_clipped: int = 0
+    clipped_share: float = 0.0
+
+    def warn(self, *, name: str = "matrix", stacklevel: int = 3, of_empty: bool = True) -> None:
+        """Tell the caller of a public function of rows and columns without an entry, and of much that was cut off."""
+        if of_empty:
+            warn_of_empty(self.held, name=name, stacklevel=stacklevel + 1)
+        warn_of_clipping(self.n_clipped, self.clipped_share, name=name, stacklevel=stacklevel + 1)
+
+
+def admit(
+    matrix: Any,
+    *,
+    missing_values: MissingValues = None,
+    entry_weights: Any = None,
+    negative: Negative = "error",
+    name: str = "matrix",
+    remedies: Remedies | None = None,
+) -> Admitted:
+    """Check a matrix, with what is missing from it, how much its entries count, and what to do if they are negative.
+
+    Parameters
+    ----------
+    matrix : array-like, DataFrame, SciPy sparse, Dask array, or a `Matrix`, which stays as it is
+        With any of the options it must be in memory.
+    missing_values, entry_weights
+        As for `gsnmf.matrices.observed.observe`.
+    negative : {"error", "clip"}
+        Refuse negative entries, or set them to zero.
+    name : str
+        How messages call it.
+    remedies : Remedies, optional
+        What messages advise; by default what ``name`` tells.
+
+    Examples
+    --------
+    >>> admit([[1.0, -0.5]], negative="clip").held.data
+    array([[1., 0.]])
+    >>> admit([[1.0, np.nan]], missing_values=np.nan).held.share
+    0.5
+    """
+    kind = check_missing_values(missing_values)
+    if negative not in ("error", "clip"):
+        raise ValueError(f"negative must be 'error' or 'clip'; got {negative!r}.")
+    if kind is None and entry_weights is None and negative == "error":
+        return Admitted(matrix, wrap(matrix, name=name, remedies=remedies))
+    if is_dask(matrix) or isinstance(matrix, Matrix):
+        what = "a Dask array" if is_dask(matrix) else f"a {type(matrix).__name__}"
+        raise ValueError(
+            f"missing_values, entry_weights and negative='clip' need an array or sparse array in memory; {name} is "
+            f"{what}."
+        )
+    n_clipped, clipped_share = 0, 0.0
+    if negative == "clip":
+        clipped = clip_negative(matrix, name=name)
+        matrix, n_clipped, clipped_share = clipped.matrix, clipped.n_clipped, clipped.clipped_share
+    if entry_weights is None and not _may_have_holes(matrix, kind, name):
+        return Admitted(matrix, wrap(matrix, name=name, remedies=remedies), n_clipped, clipped_share)
+    observed = observe(matrix, missing_values=missing_values, entry_weights=entry_weights, name=name)
+    held = wrap(matrix, name=name, remedies=remedies) if observed.complete else observed
+    return Admitted(matrix, held, n_clipped, clipped_share)
+
+
+def _may_have_holes(matrix: Any, kind: str | None, name: str) -> bool:
+    if kind != "nan":
+        return kind == "unstored"
+    is_sparse = bool(sp.issparse(matrix))
+    entries: Any = sp.csr_array(matrix).data if is_sparse else as_floats(matrix, name=name)
+    return entries.dtype.kind == "f" and bool(np.isnan(entries).any())
