@@ -227,7 +227,7 @@ class Factorization(Record):
     @property
     def knows_alternatives(self) -> bool:
         """Whether `alternatives` can be asked for."""
-        return self._substitutes is not None
+        return self._substitutes is not None and self.observation is None
 
     def alternatives(self, count: int = 5, *, quick: bool = False) -> Table:
         """For every factor the best substitutes, with the error after all weights are fitted again.
