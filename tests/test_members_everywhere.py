@@ -11,6 +11,7 @@ import gsnmf
 from gsnmf import GSNMF, Constraints, plotting
 from gsnmf.applications import topics
 from gsnmf.applications.topic_modelling.reporting import gather_documents
+from gsnmf.commands import run
 from gsnmf.datasets.readers.labelled import LabelledMatrix
 from gsnmf.explanation.comparison import NO_COMPARISON
 from gsnmf.explanation.residuals import Explanation
@@ -304,3 +305,56 @@ def test_a_dask_array_needs_single_members(matrix):
     dask = pytest.importorskip("dask.array")
     with pytest.raises(ValueError, match="members must be 1 for a Dask array; got 2"):
         gsnmf.factorize(dask.from_array(matrix, chunks=(12, 16)), 2, method="gspa", members=2)
+
+
+class TestCommands:
+    def test_factorize(self, matrix, tmp_path, monkeypatch, capsys):
+        monkeypatch.chdir(tmp_path)
+        np.save("matrix.npy", matrix)
+        command = ["factorize", "matrix.npy", "--rank", "4", "--members", "3", "--no-compare"]
+        assert run([*command, "--method", "gspa", "--effort", "fast"]) == 0
+        assert " + " in capsys.readouterr().out
+        short = json.loads((tmp_path / "matrix-gsnmf" / "summary.json").read_text())
+        assert max(len(factor["members"]) for factor in short["factors"]) > 1
+        assert short["parameters"]["Members of a factor"] == "3"
+        assert gsnmf.load("matrix-gsnmf/result.npz", matrix).mixtures.most == 3
+        assert run([*command, "--method", "smooth-spa-rows", "--quiet"]) == 0
+
+    @pytest.mark.parametrize(
+        ("members", "code", "message"),
+        [("0", 2, "--members"), ("2.5", 2, "--members"), ("17", 1, "members must be in [1, 16]")],
+    )
+    def test_wrong_members(self, matrix, tmp_path, monkeypatch, capsys, members, code, message):
+        monkeypatch.chdir(tmp_path)
+        np.save("matrix.npy", matrix)
+        assert run(["factorize", "matrix.npy", "--rank", "2", "--members", members]) == code
+        assert message in capsys.readouterr().err
+
+    def test_topics(self, tmp_path, monkeypatch, capsys):
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "texts.txt").write_text("\n".join(TEXTS))
+        command = ["topics", "texts.txt", "--rank", "3", "--members", "2", "--min-df", "1", "--effort", "fast"]
+        assert run(command) == 0
+        assert "next best" in capsys.readouterr().out
+        short = json.loads((tmp_path / "texts-topics" / "topics.json").read_text())
+        assert max(len(topic["chosen"]) for topic in short["topics"]) == 2
+        assert all(sum(topic["chosen_shares"]) == pytest.approx(1.0) for topic in short["topics"])
+        assert short["topics"][0]["alternatives"]
+
+
+def test_progress_tells_every_number_of_members(matrix):
+    told = []
+    gsnmf.factorize(matrix, 3, members=3, effort="fast", progress=lambda *step: told.append(step))
+    stages = [step for step in told if step[0].endswith("members")]
+    assert [step[:3] for step in stages] == [("2 members", 1, 2), ("3 members", 2, 2)]
+    assert stages[0][3] <= stages[1][3]
+
+
+def test_an_interrupt_leaves_the_single_members(matrix):
+    def interrupt(stage, *rest):
+        if stage.endswith("members"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        gsnmf.factorize(matrix, 3, members=3, effort="fast", progress=interrupt)
+    assert caught.value.best_so_far == gsnmf.factorize(matrix, 3, effort="fast")

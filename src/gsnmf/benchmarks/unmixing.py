@@ -147,7 +147,7 @@ def _contestants() -> dict[str, tuple[_Contestant, bool]]:
     """By name: a contestant, and whether it depends on random numbers."""
     found: dict[str, tuple[_Contestant, bool]] = {"gsnmf unmix": (_by_unmix("auto"), False)}
     found |= {"VCA": (_by_unmix("vca"), True), "PPI": (_by_unmix("ppi"), True)}
-    for name in ("n-findr", "spa", "preconditioned-spa", "snpa", "xray"):
+    for name in ("n-findr", "spa", "smooth-spa", "preconditioned-spa", "snpa", "xray"):
         found[name.upper()] = _by_unmix(name), False
     found["NMF (scikit-learn)"] = _nmf, False
     found["minimum-volume NMF"] = _minimum_volume, False

@@ -71,7 +71,9 @@ def factorize(
     members : int
         With more than one, each factor is a nonnegative mixture of at most so many columns, or of at most so many
         rows, M ~ (M A) P1 + P2 (B M): ``result.column_mixture`` is A, ``result.row_mixture`` is B, and
-        ``result.columns`` and ``result.rows`` are the leading members. For matrices in memory.
+        ``result.columns`` and ``result.rows`` are the leading members, the first of equal ones. The methods
+        ``"smooth-spa-columns"`` and ``"smooth-spa-rows"`` take the mean of exactly so many; every other method chooses
+        single ones, from which the search for members starts. For matrices in memory.
     missing_values : numpy.nan, "unstored" or None
         Which entries are missing: those that are NaN in a dense array, those that a sparse array does not store, or
         none. Holes are filled by a matrix of low rank, columns and rows chosen on the filled matrix, and the weights

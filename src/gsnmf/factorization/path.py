@@ -21,7 +21,7 @@ from gsnmf.results import Choice, Factorization
 from gsnmf.results.checkpoint import Checkpoint
 from gsnmf.search.alternatives import substitutes
 from gsnmf.search.automatic import Effort, Progress, check_effort, check_time_limit
-from gsnmf.search.members import check_members, refine_members
+from gsnmf.search.members import check_members, fitted_mixtures, refine_members
 from gsnmf.search.starting_weights import starting_weights
 from gsnmf.selection.constraints import Constraints, Limits
 from gsnmf.support.arrays import COLUMNS_ALONE
@@ -141,7 +141,7 @@ def choose(matrix: Matrix, request: Request) -> Choice:
         matrix = hold(scaling_of(matrix).matrix)
     if request.checkpoint is not None:
         checkpoint = Checkpoint(request.checkpoint, matrix, request.method.name, rank)
-    task = Task(rank, request.effort, checkpoint, limits, request.time_limit, request.progress)
+    task = Task(rank, request.effort, checkpoint, limits, request.time_limit, request.progress, request.members)
     with matrix.many_products():
         choice = request.method.choose(matrix, task)
     return replace(choice, start=None) if request.scale else choice  # weights of the scaled matrix are of no use
@@ -165,22 +165,36 @@ def solve(matrix: Matrix, request: Request) -> Factorization:
     began = time.monotonic()
     check_members(request.members, matrix)
     result = choose_and_finish(matrix, request, lambda choice: weighted(matrix, choice, request))
-    if request.members == 1:
+    if request.members == 1 or result.mixtures is not None:
         return result
+    try:
+        return _with_members(result, request, time.monotonic() - began)
+    except KeyboardInterrupt as interrupt:
+        interrupt.best_so_far = result  # type: ignore[attr-defined]
+        raise
+
+
+def _with_members(result: Factorization, request: Request, spent: float) -> Factorization:
+    """The result with several members per factor, in what is left of the time."""
     limit = float("inf") if request.time_limit is None else request.time_limit
     return refine_members(
         result,
         request.members,
         effort=request.effort,
-        limits=request.limits_of_members(matrix),
+        limits=request.limits_of_members(result.source),
         tolerance=request.tolerance,
         max_iterations=request.max_iterations,
-        time_limit=max(0.0, began + limit - time.monotonic()),
+        time_limit=max(0.0, limit - spent),
+        progress=request.progress,
     )
 
 
 def weighted(matrix: Matrix, choice: Choice, request: Request) -> Factorization:
     """Solve for the weights of a choice."""
+    known = partial(substitutes, constraints=request.constraints)
+    if choice.mixtures is not None:
+        result = fitted_mixtures(matrix, choice, request.tolerance, request.max_iterations)
+        return replace(result, _substitutes=known)
     weights = solve_weights(
         matrix,
         choice.selection.columns,
@@ -189,5 +203,4 @@ def weighted(matrix: Matrix, choice: Choice, request: Request) -> Factorization:
         max_iterations=request.max_iterations,
         start=choice.start,
     )
-    known = partial(substitutes, constraints=request.constraints)
     return Factorization(choice.selection, weights, matrix, choice.search, known)

@@ -24,6 +24,7 @@ from gsnmf.search.automatic import Effort, Progress, automatic_search
 from gsnmf.search.pursuit import pursuit_choice
 from gsnmf.search.starting_weights import starting_weights
 from gsnmf.selection.constraints import Limits
+from gsnmf.selection.smoothed_projection import smoothed_choice
 from gsnmf.selection.successive_nonnegative import successive_nonnegative_projection
 from gsnmf.selection.successive_projection import (
     generalized_successive_projection,
@@ -63,6 +64,8 @@ class Task:
         Seconds after which a search returns the best so far.
     progress : callable or None
         Told how far a search is.
+    members : int
+        How many columns, or rows, a method that makes mixtures may mix.
     """
 
     rank: Rank
@@ -71,6 +74,7 @@ class Task:
     limits: Limits | None = None
     time_limit: float | None = None
     progress: Progress | None = None
+    members: int = 1
 
 
 Chooser = Callable[[Matrix, Task], Choice]
@@ -197,6 +201,16 @@ def _within_limits(choose: Callable[..., Selection]) -> Chooser:
     return lambda matrix, task: Choice(choose(matrix, task.rank, limits=task.limits))
 
 
+def _smoothed(axis: Axis) -> Chooser:
+    """Means of several columns, or rows."""
+
+    def chosen(matrix: Matrix, task: Task) -> Choice:
+        assert isinstance(task.rank, int)
+        return smoothed_choice(matrix, task.rank, axis=axis, members=task.members, limits=task.limits)
+
+    return chosen
+
+
 def _both_sides(matrix: Matrix, task: Task) -> Choice:
     assert isinstance(task.rank, tuple)
     return Choice(successive_projection_both(matrix, *task.rank, limits=task.limits))
@@ -283,6 +297,20 @@ METHODS: tuple[Method, ...] = (
             constrained=True,
         )
         for axis, kind in zip(_AXES, ("matrices", "transposes"), strict=True)
+    ),
+    *(
+        Method(
+            name=f"smooth-spa-{axis}",
+            title=f"successive projection on {axis}, each the mean of `members` {axis}",
+            choose=_smoothed(axis),
+            guarantee=f"as spa-{axis}, and closer to factors that are there several times with noise",
+            cost="O(nnz r)",
+            reference="10.48550/arXiv.2110.05528",
+            axes=(axis,),
+            constrained=True,
+            remark=f"means of {axis}",
+        )
+        for axis in _AXES
     ),
     Method(
         name="spa-both",

@@ -216,8 +216,26 @@ class ResidualSide(ResidualNorms):
         return float(np.dot(g, g))
 
     def choose(self, index: int) -> None:  # noqa: D102
+        self._add(self.direction(index))
+        self.norms[index] = 0.0
+
+    def direction(self, index: int) -> Floats:
+        """The residual at ``index``, of unit length."""
         u = self._residual(np.array([index]))[:, 0]
         u /= np.linalg.norm(u)
+        return u
+
+    def project(self, vector: Floats) -> bool:
+        """Project on the orthogonal complement of any vector; whether anything of it was left."""
+        u = orthogonalised(vector, self.basis)
+        length = np.linalg.norm(u)
+        if length <= self._zero * np.linalg.norm(vector):
+            return False
+        self._add(u / length)
+        return True
+
+    def _add(self, u: Floats) -> None:
+        """Take a unit vector, orthogonal to the basis, into it."""
         image = g = self.matrix.T.dot(u)
         if self.other is not None:
             g = orthogonalised(image, self.other.basis)
@@ -226,7 +244,6 @@ class ResidualSide(ResidualNorms):
         self._basis[:, self.size] = u
         self._image[:, self.size] = image
         self._norms.reduce(np.square(g, dtype=np.float64))
-        self.norms[index] = 0.0
         self.size += 1
 
     def _residual(self, indices: Indices) -> Floats:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from gsnmf.results.mixtures import Mixtures
 from gsnmf.results.search import SearchRecord
 from gsnmf.support.arrays import Axis, Doubles, Indices, axes_of
 from gsnmf.support.reasons import StopReason, selection_reason
@@ -84,8 +85,11 @@ class Choice(Record):
         Weights from which the final ones can be solved for.
     search : SearchRecord or None
         What a search did to find them.
+    mixtures : Mixtures or None
+        The mixtures that take the place of single columns and rows.
     """
 
     selection: Selection
     start: tuple[Doubles, Doubles] | None = None
     search: SearchRecord | None = None
+    mixtures: Mixtures | None = None

@@ -28,10 +28,10 @@ from gsnmf.kernels.threads import blas_threads
 from gsnmf.matrices.checks import check_count
 from gsnmf.matrices.in_memory import InMemoryMatrix
 from gsnmf.matrices.protocol import Matrix
-from gsnmf.results import Factorization, Weights
+from gsnmf.results import Choice, Factorization, Weights
 from gsnmf.results.mixtures import NO_GAIN, Mixtures
-from gsnmf.search.automatic import Effort
-from gsnmf.search.member_fits import Mixture
+from gsnmf.search.automatic import Effort, Progress
+from gsnmf.search.member_fits import MixedSide
 from gsnmf.search.member_model import MixedModel, Space, model_of
 from gsnmf.search.member_starts import replaced, restarted
 from gsnmf.search.work import Work
@@ -97,6 +97,7 @@ def refine_members(
     tolerance: float = DEFAULT_TOLERANCE,
     max_iterations: int = DEFAULT_MAX_ITERATIONS,
     time_limit: float = np.inf,
+    progress: Progress | None = None,
 ) -> Factorization:
     r"""Turn single columns and rows into mixtures of a few members each, which explain more.
 
@@ -120,6 +121,9 @@ def refine_members(
         Of the weights.
     time_limit : float
         Seconds after which no new rounds or starts begin.
+    progress : callable, optional
+        Called with ``"2 members"``, then ``"3 members"`` and so on, after each of them is found, with the stages done,
+        the stages in all, and the quality.
 
     Returns
     -------
@@ -165,7 +169,26 @@ def refine_members(
             if model.squared_error <= CANCELLED * matrix.squared_norm:  # nothing is left but rounding
                 break
             model, gain = _stage(model, most, _PLANS[effort], tolerance, max_iterations)
+            if progress is not None:
+                quality = 1.0 - ratio(np.sqrt(model.squared_error), np.sqrt(matrix.squared_norm))
+                progress(f"{most} members", most - 1, members - 1, quality)
         return _result(start, model, unused, members, gain, tolerance)
+
+
+def fitted_mixtures(matrix: Matrix, choice: Choice, tolerance: float, max_iterations: int) -> Factorization:
+    """Solve for the weights of mixtures that stay what they are."""
+    assert isinstance(matrix, InMemoryMatrix)
+    assert choice.mixtures is not None
+    (m, n), r1, r2 = matrix.shape, choice.selection.columns.size, choice.selection.rows.size
+    nothing = Weights(np.zeros((r1, n)), np.zeros((m, r2)), 1.0, np.inf, 0, False)
+    start = Factorization(choice.selection, nothing, matrix, choice.search, None, choice.mixtures)
+    limits = Constraints().resolve(matrix.shape, (r1, r2))
+    with blas_threads(float(matrix.n_stored) * (r1 + r2)):
+        model, used = model_of(start, Space.of(matrix, limits, Work(np.inf)))
+        model.solve(tolerance, max_iterations)
+    P, Q = np.zeros((n, r1)), np.zeros((m, r2))
+    P[:, used[:r1]], Q[:, used[r1:]] = model.P * _sums(model.left), model.Q * _sums(model.right)
+    return replace(start, weights=_weights(model, P, Q, tolerance))
 
 
 def _stage(
@@ -244,20 +267,10 @@ def _result(
 ) -> Factorization:
     """The model in the terms of the library: shares that sum to one, and weights in the precision of the matrix."""
     matrix = model.space.matrix
-    columns, P = _with_unused(model.left.mixtures, model.P, unused[0])
-    rows, Q = _with_unused(model.right.mixtures, model.Q, unused[1])
+    columns, P = _with_unused(model.left, model.P, unused[0])
+    rows, Q = _with_unused(model.right, model.Q, unused[1])
     mixtures = Mixtures.of(columns, rows, matrix.shape, members, gain, matrix.dtype)
-    squared_error = model.squared_error
-    if squared_error < CANCELLED * matrix.squared_norm:
-        squared_error = matrix.squared_residual(*model.factors())
-    weights = Weights(
-        column_weights=P.T.astype(matrix.dtype),
-        row_weights=Q.astype(matrix.dtype),
-        relative_error=ratio(np.sqrt(squared_error), np.sqrt(matrix.squared_norm)),
-        optimality=model.optimality,
-        n_iterations=model.n_iterations,
-        converged=model.optimality <= tolerance,
-    )
+    weights = _weights(model, P, Q, tolerance)
     same_sides = P.shape[1] == start.columns.size and not any(indices.size for indices in unused)
     selection = replace(
         start.selection,
@@ -268,11 +281,28 @@ def _result(
     return replace(start, selection=selection, weights=weights, mixtures=mixtures)
 
 
-def _with_unused(
-    mixtures: list[Mixture], weights: Doubles, unused: Indices
-) -> tuple[list[tuple[Indices, Doubles]], Doubles]:
+def _weights(model: MixedModel, P: Doubles, Q: Doubles, tolerance: float) -> Weights:
+    """The record of weights that a model has found, for shares that sum to one."""
+    matrix, squared_error = model.space.matrix, model.squared_error
+    if squared_error < CANCELLED * matrix.squared_norm:
+        squared_error = matrix.squared_residual(*model.factors())
+    return Weights(
+        column_weights=P.T.astype(matrix.dtype),
+        row_weights=Q.astype(matrix.dtype),
+        relative_error=ratio(np.sqrt(squared_error), np.sqrt(matrix.squared_norm)),
+        optimality=model.optimality,
+        n_iterations=model.n_iterations,
+        converged=model.optimality <= tolerance,
+    )
+
+
+def _with_unused(side: MixedSide, weights: Doubles, unused: Indices) -> tuple[list[tuple[Indices, Doubles]], Doubles]:
     """Members and weights of all mixtures of a side, those never used last, and P for shares that sum to one."""
-    pairs = [(mixture.members, mixture.weights) for mixture in mixtures]
-    sums = np.array([mixture.weights.sum() for mixture in mixtures])
+    pairs = [(mixture.members, mixture.weights) for mixture in side.mixtures]
     pairs += [(np.array([index]), np.ones(1)) for index in unused]
-    return pairs, np.hstack([weights * sums, np.zeros((weights.shape[0], unused.size))])
+    return pairs, np.hstack([weights * _sums(side), np.zeros((weights.shape[0], unused.size))])
+
+
+def _sums(side: MixedSide) -> Doubles:
+    """Sums of the weights of the members of each mixture."""
+    return np.array([mixture.weights.sum() for mixture in side.mixtures])

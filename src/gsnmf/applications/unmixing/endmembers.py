@@ -25,6 +25,8 @@ _MOST_AVERAGED = 20
 """Pixels that make up an endmember by default, at most."""
 _AVERAGED_PART = 500
 """One in so many pixels of the scene is averaged in any case, up to the most."""
+_SMOOTHED_PART = 100
+"""One in so many pixels makes up an endmember of a smoothed method by default."""
 _WITHIN_NOISE = 1.2
 """Two spectra whose distance is below this times what noise makes of two equal ones cannot be told apart."""
 _BRIGHTEST = 0.999
@@ -87,19 +89,27 @@ def choose_endmembers(
     """
     isolated = isolated_pixels(pixels) if outliers == "ignore" else np.zeros(len(pixels), dtype=np.bool_)
     kept = np.flatnonzero(~isolated)
-    chosen = kept[method.choose(normalized(pixels[kept], normalize), rank, rng)]
+    candidates = normalized(pixels[kept], normalize)
+    if method.mix is not None:
+        count = min(averaged or max(1, kept.size // _SMOOTHED_PART), kept.size)
+        groups = [kept[group] for group in method.mix(candidates, rank, count)]
+        chosen = np.array([group[0] for group in groups], dtype=np.intp)
+    else:
+        groups = []
+        chosen = kept[method.choose(candidates, rank, rng)]
     notes = []
     if chosen.size < rank:
         notes.append(f"{chosen.size} endmembers explain every pixel; {rank} were asked for")
     if averaged is None and not method.averaged:
         averaged = 1
-    members = (
-        tuple(np.array([position]) for position in sample[chosen])
-        if averaged == 1
-        else nearest_in_angle(cube, validity, pixels[chosen], averaged or _MOST_AVERAGED)
-    )
-    if averaged is None:
-        members = _within_noise(cube, validity, members, pixels[chosen], _noise_length(pixels[kept]))
+    if groups:
+        members = tuple(sample[group] for group in groups)
+    elif averaged == 1:
+        members = tuple(np.array([position]) for position in sample[chosen])
+    else:
+        members = nearest_in_angle(cube, validity, pixels[chosen], averaged or _MOST_AVERAGED)
+        if averaged is None:
+            members = _within_noise(cube, validity, members, pixels[chosen], _noise_length(pixels[kept]))
     spectra = np.array([_mean_spectrum(validity.clean(cube.pixels(own))) for own in members])
     if method.name == "minimum-volume":
         spectra, note = _least_volume(pixels[kept], spectra)

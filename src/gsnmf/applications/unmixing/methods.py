@@ -14,7 +14,12 @@ from gsnmf.applications.unmixing.ppi import pixel_purity_index
 from gsnmf.applications.unmixing.preconditioning import preconditioned_projection
 from gsnmf.applications.unmixing.vca import vertex_component_analysis
 from gsnmf.factorization.functions import select
+from gsnmf.matrices import wrap
+from gsnmf.selection.smoothed_projection import smoothed_groups
 from gsnmf.support.arrays import Floats, Indices
+
+Mix = Callable[[Floats, int, int], list[Indices]]
+"""Pixels, how many endmembers, how many pixels each is the mean of; returns positions among the pixels."""
 
 Choose = Callable[[Floats, int, np.random.Generator], Indices]
 """Pixels (n x bands), how many to choose, random numbers; returns positions among the pixels."""
@@ -33,12 +38,15 @@ class EndmemberMethod:
     choose : callable
     averaged : bool
         Whether each chosen pixel is replaced by the mean of similar pixels by default.
+    mix : callable or None
+        Chooses all pixels of each mean itself, in the place of ``choose``.
     """
 
     name: str
     title: str
     choose: Choose
     averaged: bool = False
+    mix: Mix | None = None
 
 
 def _selected(method: str) -> Choose:
@@ -64,6 +72,13 @@ _METHODS = (
     ),
     EndmemberMethod("ppi", "pixel purity index (Boardman et al. 1995)", pixel_purity_index),
     EndmemberMethod("spa", "successive projection (Araújo et al. 2001)", _selected("spa-columns")),
+    EndmemberMethod(
+        "smooth-spa",
+        "successive projection, each endmember the mean of several pixels (Nadisic et al. 2021)",
+        _selected("spa-columns"),
+        averaged=True,
+        mix=lambda pixels, rank, count: smoothed_groups(wrap(np.ascontiguousarray(pixels.T)), rank, count),
+    ),
     EndmemberMethod(
         "preconditioned-spa",
         "successive projection after the enclosing ellipsoid (Gillis and Vavasis 2015)",

@@ -83,7 +83,8 @@ def unmix(
     averaged : int, optional
         Each chosen pixel is replaced by the mean of so many pixels nearest to it in angle. By default, for ``"auto"``
         and ``"minimum-volume"``, of those that noise may have made of it, and of one in 500 of the scene in any case,
-        at most 20; for the other methods 1, the pixel itself.
+        at most 20; for ``"smooth-spa"``, which finds them itself, of one in 100; for the other methods 1, the pixel
+        itself.
     sum_to_one : bool
         Whether the abundances of a pixel sum to one.
     pure_bands : bool
