@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gsnmf
-from gsnmf.datasets import fully_random, middle_points
+from gsnmf.datasets import fully_random, middle_points, planted
 from gsnmf.matrices import wrap
 from gsnmf.metrics import accuracy
 from gsnmf.search.candidates import Candidates, candidate_pool
@@ -184,3 +184,27 @@ def test_path_of_ranks():
 def test_balanced_reaches_the_best_of_the_paper(paper, name):
     data = paper(name)
     assert 100 * gsnmf.factorize(data.matrix, data.rank).quality > data.best_published - 0.005
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse", "wide"])
+def test_bounded_scores_lead_to_the_same_path(kind):
+    shape = (40, 150) if kind == "wide" else (120, 90)
+    matrix = planted(shape, 5, 4, noise_level=0.3, density=0.3, sparse=kind == "sparse", random_state=2).matrix
+    checked = wrap(matrix)
+    fits = list(pursuit_path(candidate_pool(checked), 14))
+    path = gsnmf.rank_path(matrix, 14)
+    np.testing.assert_array_equal(path.columns, fits[-1].columns)
+    np.testing.assert_array_equal(path.rows, fits[-1].rows)
+    expected = [np.sqrt(fit.squared_error / checked.squared_norm) for fit in fits]
+    np.testing.assert_allclose(path.errors[1:], expected, rtol=1e-9)
+
+
+def test_rank_path_obeys_constraints():
+    matrix = planted((40, 30), 3, 2, noise_level=0.1, random_state=0).matrix
+    wishes = gsnmf.Constraints(include_columns=[4, 7], exclude_rows=[0, 1, 2], at_most=(3, 4))
+    path = gsnmf.rank_path(matrix, 6, constraints=wishes)
+    assert path.columns[:2].tolist() == [4, 7]
+    assert path.selection(2)[1].size == 0
+    assert path.columns.size <= 3
+    assert not set(path.rows) & {0, 1, 2}
+    assert np.all(np.diff(path.errors) <= 1e-9)

@@ -148,3 +148,10 @@ class TestNotebook:
         fragment = result._repr_html_()
         opened, closed = (re.findall(rf"<{slash}(\w+)", fragment) for slash in ("", "/"))
         assert sorted(opened) == sorted(closed)
+
+
+def test_rank_path_of_the_function(result):
+    path = gsnmf.rank_path(result.matrix, 4)
+    axes = plotting.plot_rank_path(path)
+    np.testing.assert_allclose(axes.get_lines()[0].get_ydata(), 1 - path.errors)
+    assert len(axes.get_lines()) == 1

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gsnmf.datasets.readers.labelled import LabelledMatrix
-from gsnmf.explanation.comparison import Comparison, compare
+from gsnmf.explanation.comparison import NO_COMPARISON, Comparison, compare
 from gsnmf.explanation.residuals import Explanation
 from gsnmf.matrices.checks import check_count, check_indices
 from gsnmf.results import Factorization
+from gsnmf.search.ranks import RankPath
 from gsnmf.support.arrays import Axis, Floats, Indices
 from gsnmf.support.optional import axes_or_new
 from gsnmf.support.words import joined
@@ -116,20 +117,27 @@ def plot_errors(result: Factorization, *, axis: Axis = "rows", bins: int = 30, a
     return axes
 
 
-def plot_rank_path(result: Factorization, *, comparison: Comparison | None = None, ax: Axes | None = None) -> Axes:
-    """Quality of the first 1, 2, ... of the chosen columns and rows, the most useful first, and the bound by SVD.
+def plot_rank_path(
+    result: Factorization | RankPath, *, comparison: Comparison | None = None, ax: Axes | None = None
+) -> Axes:
+    """Quality of 1, 2, ... columns and rows: of nested selections, or of those that were chosen and the bound by SVD.
 
     Parameters
     ----------
-    result : Factorization
+    result : RankPath or Factorization
+        What `gsnmf.rank_path` returns; or a result, whose columns and rows are shown one after the other, the most
+        useful first.
     comparison : Comparison, optional
-        As `gsnmf.explanation.comparison.compare` makes it, and by default computed.
+        As `gsnmf.explanation.comparison.compare` makes it; computed by default if there is a result.
     ax : Axes, optional
     """
     axes = _axes(ax)
-    errors = Explanation(result).rank_path().errors
-    axes.plot(np.arange(errors.size), 1.0 - errors, "o-", color=_OURS, markersize=4, label="this result")
-    bound = (comparison or compare(result)).svd_path
+    path = result if isinstance(result, RankPath) else Explanation(result).rank_path()
+    label = "nested selections" if isinstance(result, RankPath) else "this result"
+    axes.plot(np.arange(path.errors.size), 1.0 - path.errors, "o-", color=_OURS, markersize=4, label=label)
+    if comparison is None:
+        comparison = NO_COMPARISON if isinstance(result, RankPath) else compare(result)
+    bound = comparison.svd_path
     if bound.size:
         axes.plot(np.arange(bound.size), bound, "--", color=_OTHER, label="bound (SVD)")
     axes.set_xlabel("columns and rows")

@@ -14,8 +14,8 @@ its c factors is made of k / c columns and rows with independent noise, one more
 :math:`(e(k)^2 - e_c^2) / (k + c)`, and by at most about twice as much if the best is taken. The recommended rank
 minimises
 
-.. math:: e(k)^2 + \sum_{i < k} \Bigl(2 g e^* \min(e^*, 1 - e^*)
-    + 2 \frac{\max(0, e(i)^2 - e_c^2)}{i + c} \Bigr), \qquad e^* = \min_k e(k) .
+.. math:: e(k)^2 + 2 k g e^* \min(e^*, 1 - e^*) + 2 \sum_{c \le i < k} \frac{\max(0, e(i)^2 - e_c^2)}{i + c} ,
+    \qquad e^* = \min_k e(k) .
 
 Each column or row has to lower the error by more than averaging does, by a least gain g of the smallest error, or of
 what is explained, if that is less; both count as one percent where they are less.
@@ -283,7 +283,8 @@ def _recommended(ranks: Indices, errors: Doubles, judged: list[_Judged], norm: f
     flat = 2.0 * least_gain * least * max(_EXACT, min(least, 1.0 - least))
     factors = float(np.median([one.filling.rank for one in judged]))
     noiseless = sum(one.filling.squared_error for one in judged) / norm
-    per_index = flat + _AVERAGING * np.maximum(0.0, squares - noiseless) / (ranks + factors)
+    averaging = _AVERAGING * np.maximum(0.0, squares - noiseless) / (ranks + factors)
+    per_index = flat + np.where(ranks >= factors, averaging, 0.0)
     prices = np.cumsum(np.concatenate([[0.0], per_index[:-1] * np.diff(ranks)]))
     return int(np.argmin(squares + prices))
 

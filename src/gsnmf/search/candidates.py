@@ -28,12 +28,14 @@ _MEMORY = 1 << 30
 """Bytes that the products of all candidates may take."""
 _MOST_MEMORY = 1 << 36
 """And in no case more, for a matrix that is not in memory itself."""
+MOST = 3000
+"""Candidates per side, at most."""
 _FEWEST = 50
 """Candidates per side, whatever they take."""
 _AXES: tuple[Axis, ...] = ("columns", "rows")
 
 
-def candidate_pool(matrix: Matrix, limit: int = 3000, limits: Limits | None = None) -> Candidates:
+def candidate_pool(matrix: Matrix, limit: int = MOST, limits: Limits | None = None) -> Candidates:
     """At most ``limit`` candidates per side: all of them, those of `largest_and_farthest`, or none.
 
     With ``limits``, no candidate is excluded, all included ones are candidates, and a side of which nothing may be
@@ -49,8 +51,13 @@ def candidate_pool(matrix: Matrix, limit: int = 3000, limits: Limits | None = No
             f"method must be one of 'gspa', 'spa-columns', 'spa-rows', 'spa-both' for a Dask array of shape {(m, n)}: "
             f"the products of candidates, which others keep in memory, would take {least / 1e9:.0f} GB."
         )
-    affordable = max(_FEWEST, _MEMORY // (16 * (m + n)))
-    return Candidates(matrix, *(_candidates_of(matrix, min(limit, affordable), axis, limits) for axis in _AXES))
+    return Candidates(matrix, *(candidate_indices(matrix, axis, limits, limit) for axis in _AXES))
+
+
+def candidate_indices(matrix: Matrix, axis: Axis, limits: Limits | None = None, limit: int = MOST) -> Indices:
+    """The candidates of one side of `candidate_pool`."""
+    affordable = max(_FEWEST, _MEMORY // (16 * sum(matrix.shape)))
+    return _candidates_of(matrix, min(limit, affordable), axis, limits)
 
 
 def _candidates_of(matrix: Matrix, limit: int, axis: Axis, limits: Limits | None) -> Indices:

@@ -18,7 +18,7 @@ from gsnmf.selection.constraints import Limits
 from gsnmf.support.arrays import COLUMNS_AND_ROWS, Axes, axes_of
 from gsnmf.support.reasons import selection_reason
 
-_ROUNDING = 1e-14
+ROUNDING = 1e-14
 """A squared error below this part of the matrix is rounding."""
 
 
@@ -45,7 +45,7 @@ def pursuit_path(
     fit = start or candidates.empty()
     with single_threaded_blas():
         while fit.columns.size + fit.rows.size < rank:
-            if fit.squared_error <= _ROUNDING * candidates.matrix.squared_norm:
+            if fit.squared_error <= ROUNDING * candidates.matrix.squared_norm:
                 return
             axes = COLUMNS_AND_ROWS if limits is None else limits.open_axes(fit.columns.size, fit.rows.size)
             best = candidates.best(fit, axes=axes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,10 +11,14 @@ import numpy as np
 from gsnmf.matrices import InMemoryMatrix, Matrix
 from gsnmf.matrices.checks import check_positive, check_rank
 from gsnmf.matrices.completion import complete, filled
+from gsnmf.matrices.dense import DenseMatrix
 from gsnmf.matrices.entrance import Negative, admit
 from gsnmf.matrices.observed import MissingValues, Observed
+from gsnmf.matrices.sparse import SparseMatrix
 from gsnmf.search.candidates import Fit, candidate_pool
+from gsnmf.search.lazy_pursuit import lazy_pursuit
 from gsnmf.search.pursuit import pursuit_path
+from gsnmf.selection.constraints import Constraints
 from gsnmf.support.arrays import Floats, Indices
 from gsnmf.support.records import Record
 from gsnmf.weights.observed import solve_observed_weights
@@ -75,6 +79,7 @@ def rank_path(
     max_rank: int,
     *,
     target_error: float | None = None,
+    constraints: Constraints | None = None,
     missing_values: MissingValues = None,
     entry_weights: Any = None,
     negative: Negative = "error",
@@ -89,6 +94,8 @@ def rank_path(
         Where to stop.
     target_error : float, optional
         Stop earlier, as soon as the relative error is at most this.
+    constraints : gsnmf.Constraints, optional
+        What must be chosen, and then comes first, what must not, and how many of each there may be at ``max_rank``.
     missing_values, entry_weights, negative
         As for `gsnmf.factorize`. With missing entries, or weights of entries, the indices are chosen on the matrix with
         its holes filled by one of rank ``max_rank``, and the errors are those of observed entries.
@@ -113,11 +120,21 @@ def rank_path(
     fits: list[Fit] = []
     source, errors = _source(data.held, limit)
     scale = data.held.squared_norm
-    for fit in pursuit_path(candidate_pool(source), limit):
+    for fit in _pursued(source, limit, constraints):
         fits.append(fit if errors is None else replace(fit, squared_error=errors(fit)))
         if fits[-1].squared_error <= goal**2 * scale:
             break
     return RankPath.of_fits(fits, scale)
+
+
+def _pursued(matrix: Matrix, rank: int, constraints: Constraints | None) -> Iterator[Fit]:
+    """Nested fits; with bounds in place of most scores where these hold, for nonnegative matrices in memory."""
+    limits = None if constraints is None else constraints.resolve(matrix.shape, rank)
+    if isinstance(matrix, DenseMatrix | SparseMatrix):
+        return lazy_pursuit(matrix, rank, limits)
+    if limits is not None:
+        raise ValueError("constraints of rank_path need a dense or sparse matrix in memory without missing entries.")
+    return pursuit_path(candidate_pool(matrix), rank)
 
 
 def _source(held: Matrix | Observed, rank: int) -> tuple[Matrix, Callable[[Fit], float] | None]:
