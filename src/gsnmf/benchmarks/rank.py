@@ -14,7 +14,7 @@ import gsnmf
 from gsnmf.benchmarks._measurement import machine_facts, print_table
 from gsnmf.datasets import fully_random, planted
 from gsnmf.datasets.paper import PaperMatrix, missing_data, paper_matrix, paper_matrix_names
-from gsnmf.support.arrays import Floats
+from gsnmf.support.arrays import RawMatrix
 
 RANK = 10
 """Of all planted matrices."""
@@ -23,7 +23,7 @@ NOISES = (0.02, 0.1, 0.3)
 DRAWS = 50
 """Matrices of each kind and noise."""
 
-_KINDS: dict[str, Callable[[float, int], Floats]] = {
+_KINDS: dict[str, Callable[[float, int], RawMatrix]] = {
     "200 x 150, 6 columns and 4 rows": lambda noise, seed: _planted(6, 4, noise, seed),
     "200 x 150, 10 columns": lambda noise, seed: _planted(10, 0, noise, seed),
     "200 x 150, 10 rows": lambda noise, seed: _planted(0, 10, noise, seed),
@@ -114,11 +114,9 @@ def _row(data: PaperMatrix) -> list[str]:
     ]
 
 
-def _planted(n_columns: int, n_rows: int, noise: float, seed: int) -> Floats:
-    matrix: Floats = planted((200, 150), n_columns, n_rows, noise_level=noise, random_state=seed).matrix
-    return matrix
+def _planted(n_columns: int, n_rows: int, noise: float, seed: int) -> RawMatrix:
+    return planted((200, 150), n_columns, n_rows, noise_level=noise, random_state=seed).matrix
 
 
-def _random(n_columns: int, n_rows: int, noise: float, seed: int) -> Floats:
-    matrix: Floats = fully_random(noise, n_columns=n_columns, n_rows=n_rows, random_state=seed).matrix
-    return matrix
+def _random(n_columns: int, n_rows: int, noise: float, seed: int) -> RawMatrix:
+    return fully_random(noise, n_columns=n_columns, n_rows=n_rows, random_state=seed).matrix
