@@ -33,9 +33,12 @@ import numpy as np
 
 from gsnmf.kernels.coordinate_descent import descend
 from gsnmf.kernels.threads import blas_threads
-from gsnmf.matrices import wrap_in_memory
+from gsnmf.matrices import InMemoryMatrix, wrap_in_memory
 from gsnmf.matrices.checks import check_count, check_positive, check_rank
+from gsnmf.matrices.entrance import admit
+from gsnmf.matrices.observed import MissingValues, Observed
 from gsnmf.matrices.protocol import Matrix
+from gsnmf.matrices.wrapping import check_block
 from gsnmf.nmf.alternating import (
     Point,
     change,
@@ -49,6 +52,7 @@ from gsnmf.nmf.alternating import (
     warn_unless_converged,
 )
 from gsnmf.nmf.initialization import initial_factors
+from gsnmf.nmf.observed_hals import observed_start, solve_observed_hals
 from gsnmf.nmf.results import NMFResult
 from gsnmf.support.arrays import Floats
 
@@ -68,6 +72,8 @@ def hals(
     max_iterations: int = DEFAULT_MAX_ITERATIONS,
     n_restarts: int = 1,
     random_state: int | np.random.Generator | None = None,
+    missing_values: MissingValues = None,
+    entry_weights: Any = None,
 ) -> NMFResult:
     """Nonnegative matrix factorization M ~ W H; the problem and the method are described in `gsnmf.nmf.hals`.
 
@@ -90,6 +96,9 @@ def hals(
         Random starts, of which the one with the smallest error is returned.
     random_state : int, numpy.random.Generator or None
         Seed.
+    missing_values, entry_weights
+        As for `gsnmf.factorize`: what is missing, and how much each entry counts. The error is then that of observed
+        entries, and ``init`` must be ``"random"`` or a pair (W, H); see `gsnmf.nmf.observed_hals`.
 
     Returns
     -------
@@ -119,18 +128,34 @@ def hals(
     n_restarts = check_count(n_restarts, "n_restarts")
     if n_restarts > 1 and not (isinstance(init, str) and init == "random"):
         raise ValueError(f"n_restarts must be 1 unless init is 'random', for it would repeat itself; got {n_restarts}.")
-    held = wrap_in_memory(matrix)
-    rank = check_rank(rank, held.shape)
     rng = np.random.default_rng(random_state)
-    best = min(
-        (
-            _solve(held, initial_factors(held, rank, init, rng), held.n_stored, tolerance, max_iterations)
-            for _ in range(n_restarts)
-        ),
-        key=lambda result: result.relative_error,
-    )
+    data = None
+    if missing_values is not None or entry_weights is not None:
+        data = admit(matrix, missing_values=missing_values, entry_weights=entry_weights)
+    held = wrap_in_memory(matrix) if data is None else data.held
+    rank = check_rank(rank, held.shape)
+
+    def solved() -> NMFResult:
+        if isinstance(held, Observed):
+            return solve_observed_hals(held, _observed_start(held, rank, init, rng), tolerance, max_iterations)
+        assert isinstance(held, InMemoryMatrix)
+        return _solve(held, initial_factors(held, rank, init, rng), held.n_stored, tolerance, max_iterations)
+
+    if data is not None:
+        data.warn()
+    best = min((solved() for _ in range(n_restarts)), key=lambda result: result.relative_error)
     warn_unless_converged(best, tolerance, "gsnmf.nmf.hals")
     return best
+
+
+def _observed_start(observed: Observed, rank: int, init: Any, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    if isinstance(init, str) and init == "random":
+        return observed_start(observed, rank, rng)
+    if not (isinstance(init, tuple | list) and len(init) == 2):
+        raise ValueError(f"init must be 'random' or a pair (W, H) with missing entries or entry_weights; got {init!r}.")
+    m, n = observed.shape
+    W = check_block(init[0], (m, rank), name="W of init", nonnegative=True)
+    return W, check_block(init[1], (rank, n), name="H of init", nonnegative=True).T
 
 
 def _solve(
