@@ -1,0 +1,145 @@
+"""Missing entries: what is found and predicted next to usual ways to fill holes, and what it costs.
+
+Planted matrices have six columns and four rows that make up everything, and noise. The error of a prediction is that of
+hidden entries, divided by the norm of their noise, which no method can predict: 1 would be perfect. The oracle knows
+which columns and rows were planted and sees all of their entries, hidden ones too; only their weights it must fit.
+Times are processor times of one thread.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.impute import KNNImputer, SimpleImputer
+
+from gsnmf.benchmarks._measurement import machine_facts, print_table, seconds
+from gsnmf.datasets import planted
+from gsnmf.datasets.ground_truth import Planted
+from gsnmf.factorization.functions import factorize
+from gsnmf.kernels.threads import single_threaded_blas
+from gsnmf.matrices.observed import observe
+from gsnmf.nmf.hierarchical_least_squares import hals
+from gsnmf.support.arrays import Doubles, Flags
+from gsnmf.weights import fit_weights
+from gsnmf.weights.observed import solve_observed_weights
+
+_SHAPE, _PLANTED, _NOISE = (200, 150), (6, 4), 0.05
+_MATRICES = 25
+_BLOCK = (20, 15)
+
+_Hide = Callable[[Doubles, np.random.Generator], Flags]
+
+
+def run(quick: bool) -> None:
+    """Measure and print everything, in about ten minutes; ``quick`` takes few matrices."""
+    print("\n".join(f"{name:<10} {fact}" for name, fact in machine_facts().items()), flush=True)
+    header = ("hidden", "indices found", "ours", "oracle", "NMF", "10 nearest rows", "column mean")
+    title = f"error on hidden entries / noise, {_SHAPE[0]} x {_SHAPE[1]}, noise {_NOISE:.0%}"
+    print_table(title, header, _predictions(2 if quick else _MATRICES))
+    print_table("cost", ("what", "with", "without", "ratio", "target"), _costs(quick))
+
+
+def _at_random(share: float) -> _Hide:
+    return lambda matrix, rng: rng.random(matrix.shape) < share
+
+
+def _blocks(matrix: Doubles, rng: np.random.Generator) -> Flags:
+    """Blocks, until half of the entries are hidden."""
+    hidden = np.zeros(matrix.shape, dtype=bool)
+    while hidden.mean() < 0.5:
+        i, j = (int(rng.integers(1 - size, length)) for size, length in zip(_BLOCK, matrix.shape, strict=True))
+        hidden[max(0, i) : i + _BLOCK[0], max(0, j) : j + _BLOCK[1]] = True
+    return hidden
+
+
+def _large_ones(matrix: Doubles, rng: np.random.Generator) -> Flags:
+    """Half of the entries, each with its rank among all as the probability."""
+    ranks = matrix.ravel().argsort().argsort().reshape(matrix.shape)
+    return np.asarray(rng.random(matrix.shape) < ranks / matrix.size)
+
+
+_PATTERNS: dict[str, _Hide] = {
+    "30 %": _at_random(0.3),
+    "50 %": _at_random(0.5),
+    "70 %": _at_random(0.7),
+    "50 %, in blocks": _blocks,
+    "50 %, large ones more often": _large_ones,
+}
+
+
+def _predictions(n_matrices: int) -> Iterator[tuple[str, ...]]:
+    for name, hide in _PATTERNS.items():
+        errors = np.array([_errors(seed, hide) for seed in range(n_matrices)])
+        found, *others = errors.mean(axis=0)
+        yield name, f"{found:.1%}", *(f"{error:.2f}" for error in others)
+
+
+def _errors(seed: int, hide: _Hide) -> tuple[float, ...]:
+    truth = planted(_SHAPE, *_PLANTED, noise_level=_NOISE, random_state=seed)
+    matrix = np.asarray(truth.matrix)
+    hidden = hide(matrix, np.random.default_rng(1000 + seed))
+    seen = np.where(hidden, np.nan, matrix)
+
+    def error(filled: Any) -> float:
+        noise = np.linalg.norm((np.asarray(truth.noiseless) - matrix)[hidden])
+        return float(np.linalg.norm((filled - matrix)[hidden]) / noise)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        result = factorize(seen, sum(_PLANTED), effort="fast", missing_values=np.nan)
+        free = hals(seen, sum(_PLANTED), missing_values=np.nan, random_state=0)
+    right = np.isin(result.columns, truth.columns).sum() + np.isin(result.rows, truth.rows).sum()
+    return (
+        float(right) / sum(_PLANTED),
+        error(result.reconstruct()),
+        error(_oracle(truth, matrix, seen)),
+        error(free.W @ free.H),
+        error(KNNImputer(n_neighbors=10, keep_empty_features=True).fit_transform(seen)),
+        error(SimpleImputer(keep_empty_features=True).fit_transform(seen)),
+    )
+
+
+def _oracle(truth: Planted, matrix: Doubles, seen: Doubles) -> Doubles:
+    C, R = matrix[:, truth.columns], matrix[truth.rows]
+    weights = solve_observed_weights(observe(seen, missing_values=np.nan), C, R)
+    return np.asarray(C @ weights.column_weights + weights.row_weights @ R)
+
+
+def _costs(quick: bool) -> Iterator[tuple[str, ...]]:
+    shape = (300, 200) if quick else (1000, 800)
+    matrix = np.asarray(planted(shape, *_PLANTED, noise_level=_NOISE, random_state=0).matrix)
+    seen = np.where(np.random.default_rng(0).random(shape) < 0.3, np.nan, matrix)
+    for effort in ("fast",) if quick else ("fast", "balanced"):
+        yield _ratio(
+            f"factorize, 30 % missing, {shape[0]} x {shape[1]}, {effort}",
+            lambda effort=effort: factorize(seen, 10, effort=effort, missing_values=np.nan),  # type: ignore[misc]
+            lambda effort=effort: factorize(matrix, 10, effort=effort),  # type: ignore[misc]
+            "<= 3x",
+        )
+    rng = np.random.default_rng(1)
+    samples = rng.dirichlet(np.full(8, 0.5), 2_000 if quick else 50_000) @ rng.random((8, 100))
+    yield _ratio(
+        f"weights of 8 rows that sum to one, {len(samples)} samples",
+        lambda: fit_weights(samples, [], range(8), sum_to_one="rows"),
+        lambda: fit_weights(samples, [], range(8)),
+        "<= 2x",
+    )
+
+
+def _ratio(name: str, work: Callable[[], Any], peer: Callable[[], Any], target: str) -> tuple[str, ...]:
+    with warnings.catch_warnings(), single_threaded_blas():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        work(), peer()  # compile
+        ours, theirs = (min(_spent(one) for _ in range(2)) for one in (work, peer))
+    return name, seconds(ours), seconds(theirs), f"{ours / theirs:.2f}x", target
+
+
+def _spent(work: Callable[[], Any]) -> float:
+    start = time.process_time()
+    work()
+    return time.process_time() - start
