@@ -8,6 +8,7 @@ from gsnmf.support.version import __version__
 if TYPE_CHECKING:
     from gsnmf import applications, convex, datasets, metrics, nmf
     from gsnmf.choice.rank_choice import RankChoice, choose_rank
+    from gsnmf.choice.side_map import SideMap, side_map
     from gsnmf.choice.stability import Stability, stability
     from gsnmf.estimators.gsnmf import GSNMF
     from gsnmf.estimators.selector import GSNMFSelector
@@ -35,6 +36,7 @@ __all__ = [
     "Scaling",
     "SearchRecord",
     "Selection",
+    "SideMap",
     "Stability",
     "StopReason",
     "Table",
@@ -54,12 +56,15 @@ __all__ = [
     "save",
     "scale",
     "select",
+    "side_map",
     "stability",
 ]
 
 _HOMES = {
     "RankChoice": "choice.rank_choice",
     "choose_rank": "choice.rank_choice",
+    "SideMap": "choice.side_map",
+    "side_map": "choice.side_map",
     "Stability": "choice.stability",
     "stability": "choice.stability",
     "GSNMF": "estimators.gsnmf",

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from gsnmf.choice.rank_choice import RankChoice
+    from gsnmf.choice.side_map import SideMap
 
 _LEFT_OUT, _WHOLE, _STABLE = "tab:blue", "tab:gray", "tab:green"
 
@@ -31,4 +32,24 @@ def draw_rank_choice(choice: RankChoice, ax: Axes | None) -> Axes:
     axes.set_ylabel("relative error; stability")
     axes.set_ylim(bottom=0.0)
     axes.legend(frameon=False)
+    return axes
+
+
+def draw_side_map(found: SideMap, ax: Axes | None) -> Axes:
+    """Qualities over the numbers of columns and rows, the result in bold."""
+    axes = axes_or_new(ax, "SideMap.plot")
+    image = axes.imshow(found.qualities, cmap="Blues", origin="lower", aspect="auto")
+    axes.set_xticks(range(found.n_rows.size), [str(r) for r in found.n_rows])
+    axes.set_yticks(range(found.n_columns.size), [str(c) for c in found.n_columns])
+    middle = (found.qualities.min() + found.qualities.max()) / 2
+    for i, c in enumerate(found.n_columns):
+        for j, r in enumerate(found.n_rows):
+            quality, here = found.qualities[i, j], (int(c), int(r)) == found.chosen
+            axes.text(
+                j, i, f"{quality:.1%}", ha="center", va="center", color="white" if quality > middle else "black",
+                weight="bold" if here else "normal",
+            )  # fmt: skip
+    axes.set_xlabel("rows")
+    axes.set_ylabel("columns")
+    axes.figure.colorbar(image, ax=axes, label="quality")
     return axes
