@@ -1,11 +1,15 @@
 """How sure the chosen columns and rows are."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import gsnmf
 from gsnmf.choice.stability import CHANGES
+from gsnmf.commands import run
 from gsnmf.datasets import planted
 
 
@@ -87,3 +91,25 @@ def test_wrong_arguments(data, result):
         gsnmf.stability(data.matrix[:10], result)
     with pytest.raises(ValueError, match="members=1"):
         gsnmf.stability(data.matrix, gsnmf.factorize(data.matrix, 2, members=2, effort="fast"))
+
+
+def test_report_and_command(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    np.save("m.npy", planted((24, 16), 2, 1, noise_level=0.02, random_state=0).matrix)
+    arguments = ["factorize", "m.npy", "--rank", "2-3", "--effort", "fast", "--stability", "--map", "--json"]
+    assert run(arguments) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert all(0.0 <= factor["stability"] <= 1.0 for factor in printed["factors"])
+    assert [one["rank"] for one in printed["rank_choice"]] == [2, 3]
+    page = Path("m-gsnmf/report.html").read_text()
+    for part in ("How many", "left-out entries", "Stability", "More columns, or more rows", "Agreement of all factors"):
+        assert part in page
+    assert run(["factorize", "m.npy", "--rank", "2", "--stability", "--members", "2"]) == 2
+
+
+def test_topics_show_it(tmp_path):
+    texts = ["tea and cake", "green tea", "tea with cake", "cars on roads", "cars", "fast cars on roads"] * 2
+    model = gsnmf.applications.topics(texts, 2, min_df=1, effort="fast", stability=True)
+    assert model.stability.overall.shape == (2,)
+    model.report(tmp_path / "page.html")
+    assert "stability <b>" in (tmp_path / "page.html").read_text()

@@ -22,6 +22,8 @@ from rich.console import Console
 from rich.markup import escape
 
 from gsnmf.choice.rank_choice import choose_rank
+from gsnmf.choice.side_map import side_map
+from gsnmf.choice.stability import stability
 from gsnmf.commands.effects import check_effects
 from gsnmf.commands.progress import stages
 from gsnmf.commands.ranks import parse_rank
@@ -202,6 +204,10 @@ def factorize(
         bool, typer.Option("--cube", help="A spectral image, height x width x bands; see also gsnmf unmix.")
     ] = False,
     tolerance: Annotated[float, typer.Option(min=1e-12, help="On the optimality of the weights.")] = DEFAULT_TOLERANCE,
+    with_stability: Annotated[
+        bool, typer.Option("--stability", help="Show how sure each factor is; 60 refits.")
+    ] = False,
+    with_map: Annotated[bool, typer.Option("--map", help="Show other numbers of columns and rows.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, and nothing else.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only where the report is.")] = False,
 ) -> None:
@@ -211,6 +217,8 @@ def factorize(
         raise typer.BadParameter("--tfidf and --normalize need a matrix without missing entries and entry weights.")
     if isinstance(asked_rank, range) and (missing or entry_weights):
         raise typer.BadParameter("--rank must be a number or columns,rows with --missing and --entry-weights.")
+    if (with_stability or with_map) and (members > 1 or missing or entry_weights):
+        raise typer.BadParameter("--stability and --map are about single columns and rows without missing entries.")
     if file == STANDARD_INPUT and (format is None or format.value not in STREAMED_FORMATS):
         raise typer.BadParameter(f"standard input needs --format, one of {', '.join(STREAMED_FORMATS)}.")
     check_effects(context, file, format.value if format else None, method.value)
@@ -277,7 +285,15 @@ def factorize(
             **provenance(file, started),
         }
         findings = gather(
-            result, data, comparison=comparison, parameters=parameters, warnings=notes, tolerance=tolerance
+            result,
+            data,
+            comparison=comparison,
+            parameters=parameters,
+            warnings=notes,
+            tolerance=tolerance,
+            rank_choice=choice,
+            stability=stability(data.held, result, constraints=constraints) if with_stability else None,
+            sides=side_map(data.held, result) if with_map else None,
         )
         _write(folder, result, findings)
     _print(folder, findings, as_json, quiet)

@@ -85,6 +85,7 @@ def topics(
         str | None, typer.Option(help="Format of FILE, if its ending does not say.", metavar="NAME")
     ] = None,
     encoding: Annotated[str, typer.Option(help="Of text.")] = "utf-8",
+    stability: Annotated[bool, typer.Option("--stability", help="Show how sure the topics are; 60 fits.")] = False,
     compare: Annotated[bool, typer.Option("--compare/--no-compare", help="Compute what is possible at best.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print the topics as JSON, and nothing else.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only where the page is.")] = False,
@@ -97,12 +98,14 @@ def topics(
     folder = out or Path(f"{'stdin' if str(file) == '-' else file.resolve().stem}-topics")
     check_writable(folder)
     started = time.perf_counter()
-    with stages(quiet, 6 if isinstance(asked, range) else 5) as stage:
+    with stages(quiet, 5 + isinstance(asked, range) + stability) as stage:
         stage("Reading")
         texts = _read(file, format, (text_column, label_column, id_column, date_column), encoding)
         listed: Any = _stop_words(stop_words) or ("english" if language is Language.english else None)
-        options = {"stop_words": listed, "min_df": min_df, "max_df": max_df, "ngrams": (1, ngrams)}
-        model, notes = _fit(texts, asked, options | {"effort": effort.value, "members": members}, stage)
+        options: dict[str, Any] = {"stop_words": listed, "min_df": min_df, "max_df": max_df, "ngrams": (1, ngrams)}
+        model, notes = _fit(
+            texts, asked, options | {"effort": effort.value, "members": members, "stability": stability}, stage
+        )
         stage(f"Writing the page: quality {100 * model.result.quality:.1f} %")
         parameters = {
             "Source": texts.source,

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from gsnmf.support.arrays import Floats
+from gsnmf.support.arrays import Floats, Indices
 from gsnmf.support.words import percent
 
 WIDTH, HEIGHT = 640.0, 260.0
@@ -54,28 +54,30 @@ class Histogram:
     left: float = _LEFT
 
 
-def rank_chart(series: Sequence[tuple[str, str, Floats]]) -> LineChart:
-    """Qualities by rank; a series is a label, a CSS class, and qualities from rank 0 on."""
-    rank = max(1, max(values.size for _, _, values in series) - 1)
+def rank_chart(series: Sequence[tuple[str, str, Floats]], ranks: Indices | None = None) -> LineChart:
+    """Qualities by rank; a series is a label, a CSS class, and qualities of all ranks, by default from rank 0 on."""
+    shown = np.arange(max(values.size for _, _, values in series)) if ranks is None else ranks
+    first, last = int(shown[0]), max(int(shown[0]) + 1, int(shown[-1]))
     steps = _steps(0.0, max(float(values.max()) for _, _, values in series))
     top = max(steps[-1], 1e-12)
 
     def place(k: float, quality: float) -> tuple[float, float]:
-        x = _LEFT + k / rank * (WIDTH - _LEFT - _RIGHT)
+        x = _LEFT + (k - first) / (last - first) * (WIDTH - _LEFT - _RIGHT)
         return round(x, 1), round(HEIGHT - _BOTTOM - quality / top * (HEIGHT - _TOP - _BOTTOM), 1)
 
     lines, dots, heights = [], [], []
     for label, css_class, values in series:
-        points = [place(k, max(0.0, float(quality))) for k, quality in enumerate(values)]
+        points = [place(int(k), max(0.0, float(quality))) for k, quality in zip(shown, values, strict=False)]
         heights.append(points[-1][1])
         lines.append((label, css_class, " ".join(f"{x},{y}" for x, y in points), points[-1]))
         if css_class == "ours":
-            dots = [(x, y, f"rank {k}: {percent(q)}") for k, ((x, y), q) in enumerate(zip(points, values, strict=True))]
+            named = zip(shown, points, values, strict=False)
+            dots = [(x, y, f"rank {k}: {percent(float(q))}") for k, (x, y), q in named if k > 0]
     return LineChart(
         lines=tuple(Line(*line, label_y=y) for line, y in zip(lines, _apart(heights), strict=True)),
-        dots=tuple(dots[1:]) if rank <= 60 else (),
-        x_ticks=tuple((place(k, 0)[0], str(k)) for k in _whole_steps(rank)),
-        y_ticks=tuple((place(0, step)[1], f"{100 * step:g} %") for step in steps),
+        dots=tuple(dots) if last <= 60 else (),
+        x_ticks=tuple((place(k, 0)[0], str(k)) for k in _whole_steps(last) if k >= first),
+        y_ticks=tuple((place(first, step)[1], f"{100 * step:g} %") for step in steps),
     )
 
 

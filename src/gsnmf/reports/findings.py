@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import PurePath
 from typing import Any, cast
 
 import numpy as np
 
+from gsnmf.choice.rank_choice import RankChoice
+from gsnmf.choice.side_map import SideMap
+from gsnmf.choice.stability import Stability
 from gsnmf.datasets.readers.labelled import LabelledMatrix
 from gsnmf.explanation.comparison import Comparison, compare
 from gsnmf.explanation.residuals import Explanation, Residuals
 from gsnmf.reports.certificates import Certificate, certificates
 from gsnmf.reports.charts import Histogram, LineChart, histogram, rank_chart
+from gsnmf.reports.choice import RankFindings, SideFindings, rank_findings, side_findings, stability_sentence
 from gsnmf.reports.images import ImageFindings, factor_picture, image_findings, member_pictures
 from gsnmf.reports.pictures import ink_picture
 from gsnmf.results import Factor, Factorization
@@ -85,6 +89,8 @@ class FactorView:
     members: tuple[MixedMember, ...]
     alternatives: tuple[Substitute, ...] = ()
     picture: str = ""
+    stability: float | None = None
+    """How often it came back, if that was asked for."""
 
 
 @dataclass(frozen=True)
@@ -145,6 +151,10 @@ class Findings:
     warnings: tuple[str, ...] = ()
     about: str = ""
     observed_share: float = 1.0
+    rank_choice: RankFindings | None = None
+    sides: SideFindings | None = None
+    stability: str = ""
+    """How the stability of the factors was found, if it was asked for."""
 
     @property
     def mixed(self) -> bool:
@@ -163,6 +173,9 @@ def gather(
     parameters: Mapping[str, str] | None = None,
     warnings: Sequence[str] = (),
     tolerance: float = DEFAULT_TOLERANCE,
+    rank_choice: RankChoice | None = None,
+    stability: Stability | None = None,
+    sides: SideMap | None = None,
 ) -> Findings:
     """Gather what a report says.
 
@@ -183,6 +196,12 @@ def gather(
         What the reader should know.
     tolerance : float
         That was asked for of the weights.
+    rank_choice : RankChoice, optional
+        Why the result has so many factors.
+    stability : Stability, optional
+        How sure they are.
+    sides : SideMap, optional
+        What other numbers of columns and rows would cost.
     """
     named = data or LabelledMatrix(result.matrix)
     if named.matrix.shape != result.matrix.shape:
@@ -193,7 +212,10 @@ def gather(
     comparison = comparison or compare(result)
     substitutes = _substitutes(result, named)
     factors = tuple(
-        _view(k + 1, factor, explanation, named, substitutes.get(k, ()))
+        replace(
+            _view(k + 1, factor, explanation, named, substitutes.get(k, ())),
+            stability=None if stability is None else float(stability.overall[k]),
+        )
         for k, factor in enumerate(explanation.factors())
     )
     steps = _steps(explanation, factors, comparison)
@@ -224,6 +246,9 @@ def gather(
         images=image_findings(explanation, named),
         parameters=dict(parameters or {}),
         warnings=(*_remarks(result), *warnings),
+        rank_choice=None if rank_choice is None else rank_findings(rank_choice),
+        sides=None if sides is None else side_findings(sides),
+        stability="" if stability is None else stability_sentence(stability),
     )
 
 
@@ -267,6 +292,7 @@ def summary(findings: Findings) -> dict[str, Any]:
                 "index": factor.index,
                 "name": factor.name,
                 "share": factor.share,
+                **({} if factor.stability is None else {"stability": factor.stability}),
                 "members": [asdict(member) for member in factor.members],
                 "alternatives": [asdict(substitute) for substitute in factor.alternatives],
                 f"strongest_{findings.column_kind}s": [member.name for member in factor.columns],
@@ -274,6 +300,7 @@ def summary(findings: Findings) -> dict[str, Any]:
             }
             for factor in findings.factors
         ],
+        **({} if findings.rank_choice is None else {"rank_choice": asdict(findings.rank_choice)["tried"]}),
         "quality_by_rank": [step.quality for step in findings.steps],
         "parameters": dict(findings.parameters),
         "warnings": list(findings.warnings),

@@ -33,6 +33,7 @@ def topics(
     method: str = "auto",
     effort: Effort = "balanced",
     members: int = 1,
+    stability: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> TopicModel:
     """Find the topics of documents: each is one word, or one document, of the collection and what goes with it.
@@ -66,6 +67,8 @@ def topics(
     members : int
         How many words, or documents, a topic may mix. Three to five explain much of what NMF explains beyond single
         ones, and the topics are still made of a few words or documents that can be named.
+    stability : bool
+        Find out how often each word and document would be chosen again: see `gsnmf.stability`.
     progress : callable, optional
         Is told what begins.
 
@@ -101,6 +104,10 @@ def topics(
     tell("Choosing words and documents")
     number = choice.rank if choice else rank
     result = gsnmf.factorize(matrix, number, method=method, effort=effort, members=members)
+    sure = None
+    if stability:
+        tell("Changing the data and fitting again")
+        sure = gsnmf.stability(matrix, result)
     tell("Assigning documents to topics")
     return TopicModel(
         result=result,
@@ -110,6 +117,7 @@ def topics(
         labels=tuple("" if label is None else str(label) for label in classes),
         dates=days,
         rank_choice=choice,
+        stability=sure,
         **_assigned(matrix, result),
     )
 

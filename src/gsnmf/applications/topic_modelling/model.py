@@ -18,6 +18,7 @@ from gsnmf.applications.topic_modelling.dates import Date, periods
 from gsnmf.applications.topic_modelling.passages import Passage, find_passage
 from gsnmf.applications.topic_modelling.vocabulary import check_texts, nonnegative, word_sequences
 from gsnmf.choice.rank_choice import RankChoice
+from gsnmf.choice.stability import Stability
 from gsnmf.matrices.protocol import largest_of
 from gsnmf.results import Factorization
 from gsnmf.support.arrays import Doubles, Floats, Indices
@@ -91,6 +92,8 @@ class TopicModel:
         The mean document of each topic.
     rank_choice : RankChoice or None
         Why there are so many topics, if their number was chosen: see `gsnmf.choose_rank`.
+    stability : Stability or None
+        How sure the words and documents are, in the order of ``result``, if that was asked for: see `gsnmf.stability`.
     """
 
     result: Factorization
@@ -105,6 +108,7 @@ class TopicModel:
     document_topics: Indices
     means: Doubles = field(default_factory=lambda: np.empty((0, 0)))
     rank_choice: RankChoice | None = None
+    stability: Stability | None = None
 
     def __repr__(self) -> str:
         m, n = self.result.matrix.shape

@@ -159,6 +159,7 @@ def _cards(model: TopicModel, coherences: Doubles) -> tuple[TopicCard, ...]:
             quotations=tuple(_quotation(model, passage) for passage in model.passages(k)),
             similar=_similar(model, similarities[k], k),
             hue=hue(k),
+            stability=None if model.stability is None else float(model.stability.overall[model.order[k]]),
             alternatives=alternatives[k],
         )
         for k, topic in enumerate(model.topics)
