@@ -65,6 +65,26 @@ class TestWhatIsWritten:
         np.testing.assert_array_equal(np.flatnonzero(data.var["gsnmf_marker"]), np.sort(chosen["genes"]))
         np.testing.assert_array_equal(np.flatnonzero(data.obs["gsnmf_prototype"]), np.sort(chosen["cells"]))
 
+    def test_factors_of_several_members(self):
+        data = planted()
+        noise = np.random.default_rng(1).random(data.X.shape).astype(np.float32)
+        data.X = sp.csr_matrix(data.X.toarray() + 0.5 * noise)
+        mixed = markers(data, 3, members=3, copy=True, **FAST)
+        factors = mixed.uns["gsnmf"]["factors"]
+        assert mixed.uns["gsnmf"]["params"]["members"] == 3
+        sizes = [name.count(" + ") + 1 for name in factors["name"]]
+        assert max(sizes) > 1
+        chosen = set()
+        for kind, name, genes in zip(factors["kind"], factors["name"], factors["genes"], strict=True):
+            members = name.split(" + ")
+            chosen |= {(kind, member) for member in members}
+            assert kind == "cell" or genes.split(", ")[: len(members)] == members
+        flagged = {("gene", str(name)) for name in mixed.var_names[mixed.var["gsnmf_marker"]]}
+        flagged |= {("cell", str(name)) for name in mixed.obs_names[mixed.obs["gsnmf_prototype"]]}
+        assert flagged == chosen
+        with pytest.raises(ValueError, match="members must be in"):
+            markers(data, 3, members=99, copy=True, **FAST)
+
     def test_product_of_coefficients_and_loadings_is_the_expression(self):
         data = markers(planted(), 3, **FAST)
         model = data.obsm["X_gsnmf"] @ data.varm["gsnmf"].T

@@ -240,7 +240,7 @@ class Factorization(Record):
         count : int
             Substitutes for each factor at most.
         quick : bool
-            Score every column and row with the weights as they are, and fit the best few for two rounds only: a
+            Score every column and row with the weights as they are, and fit the best few for one round only: a
             fraction of the time, for a matrix in memory. The errors are then slightly too large.
 
         Returns

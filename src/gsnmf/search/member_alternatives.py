@@ -40,7 +40,7 @@ class Care:
     polish: int
 
 
-QUICK = Care(tried=1, rounds=2, polish=0)
+QUICK = Care(tried=1, rounds=1, polish=0)
 THOROUGH = Care(tried=3, rounds=20, polish=30)
 _POLISHED = 1e-3
 """Optimality of the weights that is enough."""
