@@ -143,6 +143,7 @@ def _draw(qualities: Sequence[_Quality], angles: dict[tuple[str, float], Doubles
     folder = Path("members")
     folder.mkdir(exist_ok=True)
     figure, axes = plt.subplots(figsize=(7, 4.5), layout="constrained")
+    axes.set_prop_cycle(color=plt.colormaps["tab20"].colors)  # type: ignore[attr-defined]
     for record in qualities:
         whole = record.nmf - record.percent[1]
         parts = [100 * (record.percent[p] - record.percent[1]) / whole for p in _MEMBERS]
@@ -150,15 +151,15 @@ def _draw(qualities: Sequence[_Quality], angles: dict[tuple[str, float], Doubles
     axes.axhline(100, color="black", linestyle="--", linewidth=1)
     axes.set_xticks(range(len(_MEMBERS)), list(map(str, _MEMBERS)))
     axes.set(xlabel="members per factor", ylabel="part of the way to NMF in percent")
-    axes.legend(fontsize=7, ncols=2, frameon=False)
+    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=8, frameon=False)
     figure.savefig(folder / "quality.png", dpi=150)
     plt.close(figure)
     figure, panels = plt.subplots(1, len(_WAYS), figsize=(7, 3), sharey=True, layout="constrained")
     for panel, method in zip(panels, _WAYS, strict=True):
         for noise in _NOISES:
             panel.plot(_MEMBERS[:4], angles[method, noise], "o-", label=f"noise {noise:g}")
-        panel.set(xlabel="members per factor", title=method, ylim=(0, None), xticks=_MEMBERS[:4])
-    panels[0].set_ylabel("angle to the truth in degrees")
+        panel.set(xlabel="members per factor", title=method, xticks=_MEMBERS[:4])
+    panels[0].set(ylabel="angle to the truth in degrees", ylim=(0, 1.1 * max(map(max, angles.values()))))
     panels[0].legend(frameon=False)
     figure.savefig(folder / "angle.png", dpi=150)
     plt.close(figure)
