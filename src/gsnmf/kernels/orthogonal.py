@@ -11,10 +11,13 @@ from gsnmf.kernels.threads import single_threaded_blas
 from gsnmf.support.arrays import Doubles
 
 
-def orthogonal_factors(block: Doubles) -> tuple[Doubles, Doubles]:
-    """Q and R of a factorization of the columns of a block, both as wide as the block even if it is not as tall."""
+def orthogonal_factors(block: Doubles, *, overwrite: bool = False) -> tuple[Doubles, Doubles]:
+    """Q and R of a factorization of the columns of a block, both as wide as the block even if it is not as tall.
+
+    With ``overwrite``, Q may take the memory of the block.
+    """
     with single_threaded_blas():  # threads gain nothing on few columns, and lose much on a busy machine
-        factors: tuple[Any, Any] = linalg.qr(block, mode="economic", check_finite=False)
+        factors: tuple[Any, Any] = linalg.qr(block, mode="economic", overwrite_a=overwrite, check_finite=False)
     orthogonal, triangle = factors
     missing = triangle.shape[1] - triangle.shape[0]
     if missing > 0:  # more columns than they have entries

@@ -19,9 +19,6 @@ from gsnmf.support.arrays import Doubles, Floats
 _NARROW = 8
 """Columns of a block below which sums are taken column by column: vectors so short do not pay."""
 
-_ENTRIES_AT_ONCE = 1 << 16
-"""Stored entries that are worked on at once where each takes temporary memory, which then stays in the cache."""
-
 
 def sparse_dot(matrix: sp.csr_array, block: Floats) -> Floats:
     """Product of an m x n sparse matrix by rows with a dense vector or an n x k block, in the precision of the block.
@@ -65,18 +62,34 @@ def sparse_column_sums(matrix: sp.csr_array | sp.csc_array, *, squared: bool = F
     (array([7., 2.]), array([25.,  4.]))
     """
     sums = np.zeros(matrix.shape[1])
-    for start in range(0, matrix.nnz, _ENTRIES_AT_ONCE):
-        part = slice(start, min(start + _ENTRIES_AT_ONCE, matrix.nnz))
-        entries = np.square(matrix.data[part], dtype=np.float64) if squared else matrix.data[part]
-        sums += np.bincount(_columns_of(matrix, part), weights=entries, minlength=sums.size)
+    if small(matrix.nnz):  # nothing to be compiled for
+        by_columns = matrix.format == "csc"
+        columns = np.arange(sums.size).repeat(np.diff(matrix.indptr)) if by_columns else matrix.indices
+        entries = np.square(matrix.data, dtype=np.float64) if squared else matrix.data
+        sums[:] = np.bincount(columns, weights=entries, minlength=sums.size)
+        return sums
+    if matrix.format == "csr":
+        _add_entries(matrix.indices, matrix.data, squared, sums)
+    else:
+        _sum_columns(matrix.indptr, matrix.data, squared, sums, work=matrix.nnz)
     return sums
 
 
-def _columns_of(matrix: sp.csr_array | sp.csc_array, part: slice) -> Any:
-    """The column of every stored entry in a part of them."""
-    if matrix.format == "csr":
-        return matrix.indices[part]
-    return np.repeat(np.arange(matrix.shape[1]), np.diff(matrix.indptr.clip(part.start, part.stop)))
+@compiled()
+def _add_entries(indices: Any, data: Any, squared: bool, sums: Doubles) -> None:
+    for q in range(data.size):
+        entry = np.float64(data[q])
+        sums[np.uint64(indices[q])] += entry * entry if squared else entry
+
+
+@loop()
+def _sum_columns(indptr: Any, data: Any, squared: bool, sums: Doubles) -> None:
+    for j in numba.prange(sums.size):
+        total = 0.0
+        for q in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
+            entry = np.float64(data[q])
+            total += entry * entry if squared else entry
+        sums[j] = total
 
 
 @compiled(inner=True)

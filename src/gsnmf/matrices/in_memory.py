@@ -53,7 +53,8 @@ class InMemoryMatrix(Matrix):
 
     def reduced(self, indices: Indices) -> tuple[Doubles, Doubles]:  # noqa: D102
         lengths = np.sqrt(self.squared_column_norms[indices])
-        orthogonal, triangle = orthogonal_factors(self.columns(indices).astype(np.float64, copy=False) / lengths)
+        block = np.divide(self.columns(indices), lengths, dtype=np.float64)
+        orthogonal, triangle = orthogonal_factors(block, overwrite=True)
         return triangle, np.ascontiguousarray(self.T.dot(orthogonal), dtype=np.float64)
 
     def sketch(self) -> Doubles:  # noqa: D102

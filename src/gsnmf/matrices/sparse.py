@@ -112,6 +112,10 @@ class SparseMatrix(InMemoryMatrix):
             + _block_grams(W, row_blocks) @ _block_grams(H.T, column_blocks).T
         )
 
+    def gram(self, indices: Indices) -> Doubles:  # noqa: D102
+        chosen = self._by_columns[:, indices]
+        return sparse_gram_rows(chosen, chosen.tocsr())
+
     def gram_rows(self, indices: Indices) -> Doubles:  # noqa: D102
         return sparse_gram_rows(self._by_columns[:, indices], self._by_rows)
 

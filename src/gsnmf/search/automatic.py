@@ -21,7 +21,7 @@ from gsnmf.matrices.protocol import Matrix
 from gsnmf.results import Selection
 from gsnmf.results.search import EndReason, SearchRecord, Start
 from gsnmf.search.alternating import alternated, matched_factors, short_nmf
-from gsnmf.search.candidates import Candidates, Fit, candidate_pool
+from gsnmf.search.candidates import Candidates, Fit, candidate_indices
 from gsnmf.search.exchange import PROGRESS, every_exchange, improved, thoroughly_improved
 from gsnmf.search.perturbation import perturbed
 from gsnmf.search.starts import start_methods, started
@@ -76,6 +76,10 @@ _REFINING = 0.3
 """And for going on from the best of them until no exchange helps."""
 _CLOSE = 1.2
 """Starts with a squared error of at most so many times the best are fitted well before their first exchanges."""
+_MEMORY_OF_STARTS = 1 << 28
+"""Bytes that starts may take until they have had their first exchanges."""
+_UNEVEN = 4.0
+"""The shorter side of a matrix may have so many times as many candidates as if both had the same number."""
 _SCANS = 60.0
 """Candidates are so many that all exchanges can be scored so often in a stage."""
 
@@ -202,9 +206,9 @@ class Search:
         self._rng = np.random.default_rng(0)
         self._entries = float(matrix.n_stored)
         self._best: Fitted | None = None
-        self._starts: dict[str, tuple[Start, Fitted]] = {}
-        self._exchanged: set[str] = set()
-        """Starts that have had their first exchanges."""
+        self._starts: dict[str, Start] = {}
+        self._waiting: dict[str, Fitted] = {}
+        """Starts that have not had their first exchanges."""
         self._perturbations = self._perturbations_kept = 0
         self._optimal = False
         self._ended_nearby = False
@@ -234,7 +238,7 @@ class Search:
         candidates = trials.candidates
         record = SearchRecord(
             effort=self.effort,
-            starts=tuple(start for start, _ in self._starts.values()),
+            starts=tuple(self._starts.values()),
             n_candidates=(candidates.columns.indices.size, candidates.rows.indices.size),
             exchanges_tried=trials.tried,
             exchanges_kept=trials.kept,
@@ -285,18 +289,25 @@ class Search:
 
     def _add_candidates(self, stage: _Stage) -> None:
         """Candidates of this stage beside those that are there."""
+        n_columns, n_rows = self._n_candidates(stage)
+        self._trials.candidates.include(
+            candidate_indices(self.matrix, "columns", self.limits, n_columns),
+            candidate_indices(self.matrix, "rows", self.limits, n_rows),
+        )
+        self._trials.work.products(
+            2.0 * self._entries * max(n_columns, n_rows) * (0.2 if self.matrix.in_memory else 0.0)
+        )
+
+    def _n_candidates(self, stage: _Stage) -> tuple[int, int]:
+        """How many candidate columns and candidate rows the stage can afford; more of those that cost less."""
         m, n = self.matrix.shape
-        affordable = stage.work / _SCANS / (5e-10 * self.limits.size * (m + n))
-        limit = max(self.limits.size, min(stage.candidates, int(affordable)))
-        if stage.name == "fast" and not self.matrix.in_memory and affordable < self.limits.size:
-            limit = 0  # one pass over the data less
-        pool = candidate_pool(self.matrix, limit, self.limits)
-        candidates = self._trials.candidates
-        if candidates.columns.indices.size + candidates.rows.indices.size == 0:
-            self._trials.candidates = pool
-        else:
-            candidates.include(pool.columns.indices, pool.rows.indices)
-        self._trials.work.products(2.0 * self._entries * limit * (0.2 if self.matrix.in_memory else 0.0))
+        size = self.limits.size
+        affordable = stage.work / _SCANS / (5e-10 * size)
+        if stage.name == "fast" and not self.matrix.in_memory and affordable < size * (m + n):
+            return 0, 0  # one pass over the data less
+        of_each = affordable / (m + n)
+        columns, rows = (max(of_each, min(_UNEVEN * of_each, affordable / (2 * length))) for length in (n, m))
+        return max(size, min(stage.candidates, int(columns))), max(size, min(stage.candidates, int(rows)))
 
     def _make_starts(self, stage: _Stage) -> None:
         methods = list(start_methods(self.matrix, self.limits, self._entries, stage.convex_entries))
@@ -320,21 +331,30 @@ class Search:
         scores = 1.5e-10 * (candidates.columns.indices.size * n + candidates.rows.indices.size * m) * rank**2
         return scores + 2e-9 * (m + n) * rank**3
 
-    def _start(self, stage: _Stage, name: str, columns: Indices, rows: Indices) -> None:
+    def _start(self, stage: _Stage, name: str, columns: Indices, rows: Indices) -> Fitted:
         fitted = started(self._trials, columns, rows)
         norm = self.matrix.squared_norm
         error = math.sqrt(fitted.squared_error / norm) if norm > 0 else 0.0
-        start = Start(name, error, fitted.fit.columns.size, fitted.fit.rows.size)
-        self._starts[name] = start, fitted
+        self._starts[name] = Start(name, error, fitted.fit.columns.size, fitted.fit.rows.size)
+        self._wait(name, fitted, stage)
+        return fitted
+
+    def _wait(self, name: str, fitted: Fitted, stage: _Stage) -> None:
+        """Keep a start for its first exchanges, but let go of the worst where all take too much memory."""
+        self._waiting[name] = fitted
         self._offer(fitted, stage)
+        total = 0
+        for other, held in sorted(self._waiting.items(), key=lambda item: item[1].squared_error):
+            total += held.n_bytes
+            if total > _MEMORY_OF_STARTS:
+                del self._waiting[other]
 
     def _first_exchanges(self, stage: _Stage) -> list[Fitted]:
         """The new starts, and the best so far, after a few exchanges each, the best first."""
         assert self._best is not None
         work = self._trials.work
-        new = [fitted for name, (_, fitted) in self._starts.items() if name not in self._exchanged]
-        self._exchanged.update(self._starts)
-        fits = [self._best, *new]
+        fits = [self._best, *self._waiting.values()]
+        self._waiting.clear()
         distinct = list({frozenset(fitted.identities()): fitted for fitted in fits}.values())
         share = _STARTING * max(0.0, stage.work - work.spent) / len(distinct)
         found = []
@@ -366,10 +386,9 @@ class Search:
         assert self._best is not None
         self._trials.work.spent += seconds
         W, H = short_nmf(self.matrix, self._best.left, self._best.right, stage.nmf_iterations)
-        self._start(stage, f"nmf ({stage.name})", *matched_factors(self.matrix, W, H, self.limits))
-        found = alternated(self._trials, self._starts[f"nmf ({stage.name})"][1], self._entries)
-        self._starts[f"nmf ({stage.name})"] = self._starts[f"nmf ({stage.name})"][0], found
-        self._offer(found, stage)
+        name = f"nmf ({stage.name})"
+        fitted = self._start(stage, name, *matched_factors(self.matrix, W, H, self.limits))
+        self._wait(name, alternated(self._trials, fitted, self._entries), stage)
 
     def _perturb(self, stage: _Stage) -> None:
         """Perturb the best selection and exchange from there, as long as there is work and hope."""
@@ -382,8 +401,9 @@ class Search:
                     return
                 stale = 0
             self._perturbations += 1
-            trial = perturbed(trials, self._best, self._perturbations, self._rng)
-            trial, _ = improved(trials, trial, limit=stage.limit)
+            trial, _ = improved(
+                trials, perturbed(trials, self._best, self._perturbations, self._rng), limit=stage.limit
+            )
             stale += 1
             if trial.squared_error < (1.0 - _BETTER) * self._best.squared_error:
                 self._perturbations_kept += 1

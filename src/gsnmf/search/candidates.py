@@ -17,9 +17,10 @@ import numpy as np
 
 from gsnmf.kernels.reductions import positive_squares
 from gsnmf.matrices.protocol import Matrix
+from gsnmf.search.candidate_vectors import GrowingRows, candidate_vectors
 from gsnmf.selection.constraints import Limits
 from gsnmf.selection.preselection import largest_and_farthest
-from gsnmf.support.arrays import COLUMNS_AND_ROWS, Axes, Axis, Doubles, Indices
+from gsnmf.support.arrays import COLUMNS_AND_ROWS, Axes, Axis, Doubles, Floats, Indices
 from gsnmf.weights.joint import JointProblem, solve_joint
 
 _BLOCK = 1 << 22
@@ -41,21 +42,19 @@ def candidate_pool(matrix: Matrix, limit: int = MOST, limits: Limits | None = No
     With ``limits``, no candidate is excluded, all included ones are candidates, and a side of which nothing may be
     chosen has none.
     """
-    m, n = matrix.shape
-    none = np.empty(0, dtype=np.intp)
-    if limit == 0:
-        return Candidates(matrix, none, none)
-    least = 16 * _FEWEST * (m + n)
-    if least > _MOST_MEMORY and not matrix.in_memory:
-        raise ValueError(
-            f"method must be one of 'gspa', 'spa-columns', 'spa-rows', 'spa-both' for a Dask array of shape {(m, n)}: "
-            f"the products of candidates, which others keep in memory, would take {least / 1e9:.0f} GB."
-        )
     return Candidates(matrix, *(candidate_indices(matrix, axis, limits, limit) for axis in _AXES))
 
 
 def candidate_indices(matrix: Matrix, axis: Axis, limits: Limits | None = None, limit: int = MOST) -> Indices:
     """The candidates of one side of `candidate_pool`."""
+    if limit == 0:
+        return np.empty(0, dtype=np.intp)
+    least = 16 * _FEWEST * sum(matrix.shape)
+    if least > _MOST_MEMORY and not matrix.in_memory:
+        raise ValueError(
+            f"method must be one of 'gspa', 'spa-columns', 'spa-rows', 'spa-both' for a Dask array of shape "
+            f"{matrix.shape}: the products of candidates, which others keep in memory, would take {least / 1e9:.0f} GB."
+        )
     affordable = max(_FEWEST, _MEMORY // (16 * sum(matrix.shape)))
     return _candidates_of(matrix, min(limit, affordable), axis, limits)
 
@@ -94,24 +93,30 @@ class CandidateSide:
     def __init__(self, matrix: Matrix, indices: Indices) -> None:
         self.matrix = matrix
         self.indices: Indices = np.empty(0, dtype=np.intp)
-        self.vectors: Doubles = np.empty((0, matrix.shape[0]))
-        """The candidates, one per row."""
-        self.products: Doubles = np.empty((0, matrix.shape[1]))
-        """Their products with all columns."""
+        self.vectors = candidate_vectors(matrix)
+        self._products = GrowingRows(matrix.shape[1], self.vectors.precision)
         self.lengths: Doubles = np.empty(0)
         self._position = np.full(matrix.shape[1], -1)
         self.extend(indices)
+
+    @property
+    def products(self) -> Floats:
+        """Products of the candidates with all columns, one candidate per row."""
+        return self._products.array
+
+    def products_with(self, indices: Indices, at: int | None = None) -> Doubles:
+        """Products of all candidates, or of one, with some columns."""
+        found = self.products[:, indices] if at is None else self.products[at, indices]
+        return found.astype(np.float64, copy=False)
 
     def extend(self, indices: Indices) -> None:
         """Add candidates that are not there yet; zero columns are none."""
         new = np.unique(indices[(self._position[indices] < 0) & (self.matrix.squared_column_norms[indices] > 0)])
         if new.size == 0:
             return
-        vectors, images = self.matrix.with_products(new)
+        self._products.append(self.vectors.extend(new))
         self._position[new] = np.arange(self.indices.size, self.indices.size + new.size)
         self.indices = np.concatenate([self.indices, new])
-        self.vectors = np.vstack([self.vectors, vectors.T], dtype=np.float64)
-        self.products = np.vstack([self.products, images.T])
         self.lengths = np.sqrt(self.matrix.squared_column_norms[self.indices])
 
     def positions(self, indices: Indices) -> Indices:
@@ -123,14 +128,14 @@ class CandidateSide:
 
         P and Q are the weights of ``columns`` and of the ``rows`` of the other side, in the units of the matrix.
         """
-        coupling = self.vectors @ Q
-        fitted_by_rows = other.vectors[other.positions(rows)]
+        coupling = self.vectors.dot(Q)
+        at_rows = other.positions(rows)
         decreases = np.empty(self.indices.size)
         step = max(1, _BLOCK // self.matrix.shape[1])
         for start in range(0, self.indices.size, step):
             part = slice(start, start + step)
             slopes = self.products[part] - self.products[part][:, columns] @ P.T
-            slopes -= coupling[part] @ fitted_by_rows
+            slopes -= other.vectors.combined(coupling[part], at_rows)
             decreases[part] = positive_squares(slopes)
         decreases /= self.lengths**2
         decreases[self.positions(columns)] = -np.inf
@@ -142,7 +147,8 @@ class CandidateSide:
         """M_j'E for one candidate."""
         at = int(self._position[index])
         slopes = self.products[at] - P @ self.products[at, columns]
-        return np.asarray(slopes - (self.vectors[at] @ Q) @ other.vectors[other.positions(rows)])
+        coupling = self.vectors.dot(Q, at)[np.newaxis]
+        return np.asarray(slopes - other.vectors.combined(coupling, other.positions(rows))[0])
 
 
 class Candidates:
@@ -222,13 +228,16 @@ class Candidates:
         at_columns, at_rows = self.columns.positions(columns), self.rows.positions(rows)
         column_lengths, row_lengths = self.columns.lengths[at_columns], self.rows.lengths[at_rows]
         C_products, R_products = self.columns.products[at_columns], self.rows.products[at_rows]
+        C, R = self.columns.vectors.as_columns(at_columns), self.rows.vectors.as_columns(at_rows)
+        C /= column_lengths
+        R /= row_lengths
         return JointProblem(
-            C=np.ascontiguousarray(self.columns.vectors[at_columns].T / column_lengths),
-            R=np.ascontiguousarray(self.rows.vectors[at_rows].T / row_lengths),
+            C=C,
+            R=R,
             gram_C=C_products[:, columns] / np.outer(column_lengths, column_lengths),
             gram_R=R_products[:, rows] / np.outer(row_lengths, row_lengths),
-            linear_P=np.ascontiguousarray(-C_products.T / column_lengths),
-            linear_Q=np.ascontiguousarray(-R_products.T / row_lengths),
+            linear_P=np.divide(C_products.T, -column_lengths, order="C"),
+            linear_Q=np.divide(R_products.T, -row_lengths, order="C"),
             column_lengths=column_lengths,
             row_lengths=row_lengths,
             squared_norm=self.matrix.squared_norm,

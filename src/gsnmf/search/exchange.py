@@ -114,8 +114,9 @@ def completed(trials: Trials, fitted: Fitted, n_choices: int = 1, rng: np.random
         if not best:
             break
         choice = best[int(rng.integers(len(best)))] if rng is not None else best[0]
-        grown = trials.of(candidates.extended(fitted.fit, *choice))
-        fitted = trials.refitted(grown, _GROWN_ROUNDS)
+        grown = candidates.extended(fitted.fit, *choice)
+        del fitted  # its memory is needed
+        fitted = trials.refitted(trials.of(grown), _GROWN_ROUNDS)
     return fitted
 
 

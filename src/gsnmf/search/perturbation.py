@@ -56,5 +56,4 @@ def _chosen_again(trials: Trials, fitted: Fitted, positions: np.ndarray, rng: np
     smaller = fitted.fit
     for position in sorted(positions.tolist(), reverse=True):
         smaller = trials.candidates.without(smaller, position)
-    rest = trials.refitted(trials.of(smaller), _ROUNDS)
-    return completed(trials, rest, _CHOICES, rng)
+    return completed(trials, trials.refitted(trials.of(smaller), _ROUNDS), _CHOICES, rng)

@@ -34,9 +34,9 @@ BATCH = 4
 """Trials that are fitted before the best of them is taken, by as many threads as there are."""
 
 _LARGE = 1 << 21
-"""Weights above which the threads share one trial, and trials are made one after another."""
+"""Entries of both factors above which the threads share one trial, and trials are made one after another."""
 _BLOCK = 1 << 22
-"""Slopes that are formed at a time."""
+"""Entries of arrays that are formed at a time."""
 _MOVED = 40
 """Multiplications that take as long as to write and read a number of a large array."""
 _SETTLED = 1e-6
@@ -63,6 +63,18 @@ class Fitted:
         return self.fit.columns.size + self.fit.rows.size
 
     @property
+    def large(self) -> bool:
+        """Whether one trial is enough for all threads, and several at a time would take too much memory."""
+        return bool(self.size * (self.fit.P.shape[0] + self.fit.Q.shape[0]) >= _LARGE)
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory of the weights and of the products."""
+        problem = self.problem
+        arrays = (self.fit.P, self.fit.Q, problem.C, problem.R, problem.linear_P, problem.linear_Q)
+        return sum(array.nbytes for array in arrays)
+
+    @property
     def left(self) -> Doubles:
         """W, shape (m, r)."""
         return np.hstack([self.problem.C, self.fit.Q])
@@ -71,6 +83,10 @@ class Fitted:
     def right(self) -> Doubles:
         """H, shape (r, n)."""
         return np.vstack([self.fit.P.T, self.problem.R.T])
+
+    def across(self, axis: Axis) -> tuple[Doubles, Doubles]:
+        """What stands across the factors along an axis, those of columns first: weights or rows for columns."""
+        return (self.fit.P, self.problem.R) if axis == "columns" else (self.problem.C, self.fit.Q)
 
     def identity(self, position: int) -> tuple[Axis, int]:
         """Axis and index of a factor; columns come first."""
@@ -134,7 +150,7 @@ class Trials:
     ) -> Fitted:
         """Lower the error by rounds of coordinate descent, as long as ``goal`` is in reach."""
         P, Q = fitted.fit.P.copy(), fitted.fit.Q.copy()
-        threads = share and P.size + Q.size >= _LARGE
+        threads = share and fitted.large
         error, operations = descend_jointly(
             fitted.problem,
             P,
@@ -171,7 +187,7 @@ class Trials:
 
     def batch_size(self, fitted: Fitted) -> int:
         """How many trials to make at a time."""
-        return 1 if fitted.fit.P.size + fitted.fit.Q.size >= _LARGE else BATCH
+        return 1 if fitted.large else BATCH
 
     # exchanges
 
@@ -202,18 +218,24 @@ class Trials:
 
     def worths(self, fitted: Fitted) -> Doubles:
         """By how much the squared error rises when a factor goes and all other weights stay."""
-        in_P, in_Q = fitted.problem.gradient(fitted.fit.P, fitted.fit.Q)
-        P, Q = fitted.fit.P, fitted.fit.Q
-        return np.concatenate([(P * (P - 2.0 * in_P)).sum(axis=0), (Q * (Q - 2.0 * in_Q)).sum(axis=0)])
+        gradients = fitted.problem.gradient(fitted.fit.P, fitted.fit.Q)
+        sides = zip((fitted.fit.P, fitted.fit.Q), gradients, strict=True)
+        return np.concatenate([_column_dots(X, X) - 2.0 * _column_dots(X, gradient) for X, gradient in sides])
 
     def exchange(self, fitted: Fitted, place: int, position: int, gain: float) -> Exchange:
         """One entry of `gains` with the first weights of the candidate."""
         n_columns = self.candidates.columns.indices.size
         axis: Axis = "columns" if place < n_columns else "rows"
         at = place if place < n_columns else place - n_columns
-        side, left, right = self._side(fitted, axis)
-        coefficients = np.asarray(side.vectors[at] @ left)
-        slopes = side.products[at] - coefficients @ right + coefficients[position] * right[position]
+        side = self.candidates.columns if axis == "columns" else self.candidates.rows
+        coefficients = self._coefficients(fitted, axis, at)
+        coefficients[position] = 0.0
+        slopes = side.products[at].astype(np.float64)
+        first = 0
+        for factors in fitted.across(axis):
+            last = first + factors.shape[1]
+            slopes -= factors @ coefficients[first:last]
+            first = last
         return Exchange(position, axis, at, gain, np.maximum(slopes, 0.0) / side.lengths[at])
 
     def exchanged(self, fitted: Fitted, exchange: Exchange) -> Fitted:
@@ -227,25 +249,41 @@ class Trials:
         at = exchange.position if exchange.axis == "columns" else exchange.position - n_columns
         return _replaced(fitted, side, exchange, at, index)
 
-    def _side(self, fitted: Fitted, axis: Axis) -> tuple[CandidateSide, Doubles, Doubles]:
+    def _coefficients(self, fitted: Fitted, axis: Axis, at: int | None = None) -> Doubles:
+        """Products of all candidates, or of one, with the factors, those of columns first; some are at hand."""
+        fit, problem = fitted.fit, fitted.problem
         if axis == "columns":
-            return self.candidates.columns, fitted.left, fitted.right
-        return self.candidates.rows, fitted.right.T, fitted.left.T
+            side = self.candidates.columns
+            parts = side.products_with(fit.columns, at) / problem.column_lengths, side.vectors.dot(fit.Q, at)
+        else:
+            side = self.candidates.rows
+            parts = side.vectors.dot(fit.P, at), side.products_with(fit.rows, at) / problem.row_lengths
+        return np.concatenate(parts, axis=-1)
 
     def _scores(self, fitted: Fitted, axis: Axis) -> Doubles:
-        side, left, right = self._side(fitted, axis)
-        right = np.ascontiguousarray(right)
-        coefficients = np.asarray(side.vectors @ left)
-        scores = np.empty(coefficients.shape)
-        step = max(1, _BLOCK // right.shape[1])
-        for start in range(0, side.indices.size, step):
-            part = slice(start, start + step)
-            slopes = side.products[part] - coefficients[part] @ right
-            scores[part] = exchange_scores(slopes, coefficients[part], right)
+        side = self.candidates.columns if axis == "columns" else self.candidates.rows
+        coefficients = self._coefficients(fitted, axis)
         n_candidates, size = coefficients.shape
-        self.work.products(float(n_candidates) * (size * sum(self.candidates.matrix.shape) + _MOVED * right.shape[1]))
-        self.work.scores(float(n_candidates) * size * right.shape[1])
+        length = side.products.shape[1]
+        scores = np.zeros(coefficients.shape)
+        for across in _blocks(length, size):
+            right = np.vstack([factors[across].T for factors in fitted.across(axis)])
+            for part in _blocks(n_candidates, right.shape[1]):
+                slopes = side.products[part, across] - coefficients[part] @ right
+                scores[part] += exchange_scores(slopes, coefficients[part], right)
+        self.work.products(float(n_candidates) * (size * sum(self.candidates.matrix.shape) + _MOVED * length))
+        self.work.scores(float(n_candidates) * size * length)
         return scores / side.lengths[:, None] ** 2
+
+
+def _blocks(length: int, width: int) -> Iterator[slice]:
+    """Parts of an axis that is ``width`` wide with `_BLOCK` entries each."""
+    step = max(1, _BLOCK // max(1, width))
+    return (slice(start, start + step) for start in range(0, length, step))
+
+
+def _column_dots(A: Doubles, B: Doubles) -> Doubles:
+    return np.asarray(np.einsum("ij,ij->j", A, B))
 
 
 def descend_jointly(
@@ -337,7 +375,7 @@ def _replaced(fitted: Fitted, side: CandidateSide, exchange: Exchange, at: int, 
     gram = (problem.gram_C if column else problem.gram_R).copy()
     length, products = side.lengths[exchange.place], side.products[exchange.place]
     indices[at], lengths[at], weights[:, at] = index, length, exchange.weights
-    vectors[:, at] = side.vectors[exchange.place] / length
+    vectors[:, at] = side.vectors.as_columns(np.array([exchange.place]))[:, 0] / length
     linear[:, at] = -products / length
     gram[at] = gram[:, at] = products[indices] / (lengths * length)
     if column:

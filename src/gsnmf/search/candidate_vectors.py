@@ -1,0 +1,132 @@
+"""The candidates of a search as vectors: held as an array, or read from a sparse matrix of long columns when needed."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from gsnmf.matrices import InMemoryMatrix
+from gsnmf.matrices.protocol import Matrix
+from gsnmf.support.arrays import Doubles, Floats, Indices
+
+_LONG = 1 << 17
+"""Rows or columns of a sparse matrix from which candidates stay in it, and products are held in its precision."""
+
+
+class CandidateVectors(ABC):
+    """Some columns of an m x n matrix, in the order in which they were added."""
+
+    precision: np.dtype[Any] = np.dtype(np.float64)
+    """In which their products with the matrix are held."""
+
+    @abstractmethod
+    def extend(self, indices: Indices) -> Doubles:
+        """Add columns; their products with all columns of the matrix, shape (k, n)."""
+
+    @abstractmethod
+    def dot(self, block: Doubles, at: int | None = None) -> Doubles:
+        """Products of all of them, or of one, with the columns of a block."""
+
+    @abstractmethod
+    def combined(self, coefficients: Doubles, positions: Indices) -> Doubles:
+        """Sums of some of them with coefficients of shape (c, k); shape (c, m)."""
+
+    @abstractmethod
+    def as_columns(self, positions: Indices) -> Doubles:
+        """A new array of shape (m, k), in C order."""
+
+
+def candidate_vectors(matrix: Matrix) -> CandidateVectors:
+    """Nothing yet, in the form that suits the matrix."""
+    if not isinstance(matrix, InMemoryMatrix) or max(matrix.shape) < _LONG:
+        return _DenseVectors(matrix)
+    sparse = sp.issparse(matrix.submatrix(np.empty(0, dtype=np.intp)))
+    return _SparseVectors(matrix) if sparse else _DenseVectors(matrix)
+
+
+class _DenseVectors(CandidateVectors):
+    def __init__(self, matrix: Matrix) -> None:
+        self._matrix = matrix
+        self._rows = GrowingRows(matrix.shape[0])
+
+    def extend(self, indices: Indices) -> Doubles:
+        vectors, images = self._matrix.with_products(indices)
+        self._rows.append(vectors.T)
+        return images.T
+
+    def dot(self, block: Doubles, at: int | None = None) -> Doubles:
+        return np.asarray((self._rows.array if at is None else self._rows.array[at]) @ block)
+
+    def combined(self, coefficients: Doubles, positions: Indices) -> Doubles:
+        return np.asarray(coefficients @ self._rows.array[positions])
+
+    def as_columns(self, positions: Indices) -> Doubles:
+        return np.array(self._rows.array[positions].T, order="C")
+
+
+class _SparseVectors(CandidateVectors):
+    """Columns that stay where they are, in the matrix."""
+
+    def __init__(self, matrix: InMemoryMatrix) -> None:
+        self._matrix = matrix
+        self.precision = matrix.dtype
+        self._indices: Indices = np.empty(0, dtype=np.intp)
+
+    def extend(self, indices: Indices) -> Doubles:
+        self._indices = np.concatenate([self._indices, indices])
+        return self._matrix.gram_rows(indices)
+
+    def dot(self, block: Doubles, at: int | None = None) -> Doubles:
+        indices = self._indices if at is None else self._indices[at : at + 1]
+        products = np.zeros((indices.size, block.shape[1]))
+        if block.shape[1]:
+            products[:] = self._columns(indices).T @ block
+        return products if at is None else np.asarray(products[0])
+
+    def combined(self, coefficients: Doubles, positions: Indices) -> Doubles:
+        return np.asarray((self._columns(self._indices[positions]) @ coefficients.T).T)
+
+    def as_columns(self, positions: Indices) -> Doubles:
+        return np.asarray(self._columns(self._indices[positions]).toarray(order="C"))
+
+    def _columns(self, indices: Indices) -> sp.csc_array:
+        return self._matrix.submatrix(indices).astype(np.float64, copy=False)  # type: ignore[return-value]
+
+
+class GrowingRows:
+    """An array to which rows are added in place, as long as there is room.
+
+    Room that is not used yet takes no memory: operating systems hand out pages when they are first written to.
+
+    Examples
+    --------
+    >>> rows = GrowingRows(2)
+    >>> rows.append(np.ones((1, 2)))
+    >>> rows.append(np.zeros((2, 2)))
+    >>> rows.array
+    array([[1., 1.],
+           [0., 0.],
+           [0., 0.]])
+    """
+
+    def __init__(self, width: int, dtype: Any = np.float64) -> None:
+        self._buffer: Floats = np.empty((0, width), dtype=dtype)
+        self._size = 0
+
+    @property
+    def array(self) -> Floats:
+        """All rows so far, as a view."""
+        return self._buffer[: self._size]
+
+    def append(self, rows: Floats) -> None:
+        """Add rows below the others."""
+        needed = self._size + rows.shape[0]
+        if needed > self._buffer.shape[0]:
+            larger = np.empty((2 * needed, self._buffer.shape[1]), dtype=self._buffer.dtype)
+            larger[: self._size] = self.array
+            self._buffer = larger
+        self._buffer[self._size : needed] = rows
+        self._size = needed
