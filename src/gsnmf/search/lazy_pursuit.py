@@ -79,10 +79,10 @@ class _State:
             fit,
             fit.columns,
             fit.rows,
-            C=chosen.columns.vectors[at_columns].T,
+            C=chosen.columns.vectors.as_columns(at_columns),
             P=fit.P / chosen.columns.lengths[at_columns],
             Q=fit.Q / chosen.rows.lengths[at_rows],
-            R=chosen.rows.vectors[at_rows].T,
+            R=chosen.rows.vectors.as_columns(at_rows),
         )
 
     @property
