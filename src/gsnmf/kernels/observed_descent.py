@@ -14,13 +14,22 @@ from gsnmf.kernels.threads import N_CHUNKS, loop
 from gsnmf.support.arrays import Doubles
 
 EVERYTHING = np.ones((0, 0), dtype=bool)
-"""In place of flags of free unknowns: all of them are free."""
+NOWHERE = np.ones((0, 0))
+"""In place of arrays of one number per unknown: all unknowns are free, and none has a prior value."""
 
 
 def descend_rows(
-    entries: Entries, F: Doubles, X: Doubles, n_sweeps: int, free: NDArray[np.bool_] = EVERYTHING
+    entries: Entries,
+    F: Doubles,
+    X: Doubles,
+    n_sweeps: int,
+    free: NDArray[np.bool_] = EVERYTHING,
+    prior: Doubles = NOWHERE,
+    weights: Doubles = NOWHERE,
 ) -> Doubles:
     """Sweeps of coordinate descent over x >= 0 on each row's problem, from the rows of X and in place.
+
+    With a prior, half of sum_k v_k (x_k - p_k)^2 is added to the problem of a row.
 
     Parameters
     ----------
@@ -31,6 +40,8 @@ def descend_rows(
     n_sweeps : int
     free : bool array, shape (m, r)
         Which unknowns may change.
+    prior, weights : arrays, shape (m, r)
+        p and v, nonnegative.
 
     Returns
     -------
@@ -47,7 +58,9 @@ def descend_rows(
     array([[3., 1.]])
     """
     violations = np.zeros(X.shape[0])
-    _descend_rows(*entries, F, X, n_sweeps, free, violations, work=entries.values.size * F.shape[1] ** 2)
+    _descend_rows(
+        *entries, F, X, n_sweeps, free, prior, weights, violations, work=entries.values.size * F.shape[1] ** 2
+    )
     return violations
 
 
@@ -61,10 +74,12 @@ def _descend_rows(
     X: Doubles,
     n_sweeps: int,
     free: NDArray[np.bool_],
+    prior: Doubles,
+    stiffness: Doubles,
     violations: Doubles,
 ) -> None:
     for chunk in numba.prange(min(X.shape[0], N_CHUNKS)):
-        _descend_chunk(indptr, indices, values, weights, F, X, n_sweeps, free, violations, chunk)
+        _descend_chunk(indptr, indices, values, weights, F, X, n_sweeps, free, prior, stiffness, violations, chunk)
 
 
 @compiled(inner=True, reordered=True)
@@ -77,6 +92,8 @@ def _descend_chunk(
     X: Doubles,
     n_sweeps: int,
     free: NDArray[np.bool_],
+    prior: Doubles,
+    stiffness: Doubles,
     violations: Doubles,
     chunk: int,
 ) -> None:
@@ -85,6 +102,9 @@ def _descend_chunk(
     for i in range(chunk, X.shape[0], N_CHUNKS):
         accumulate(indptr[i], indptr[i + 1], indices, values, weights, F, gram, slopes)
         for k in range(r):
+            if stiffness.size:
+                gram[k, k] += stiffness[i, k]
+                slopes[k] += stiffness[i, k] * prior[i, k]
             for l in range(k):  # noqa: E741
                 gram[l, k] = gram[k, l]
         for k in range(r):

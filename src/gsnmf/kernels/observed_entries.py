@@ -53,11 +53,12 @@ def ridge_rows(entries: Entries, F: Doubles, ridge: float) -> Doubles:
     return X
 
 
-def nonnegative_rows(entries: Entries, F: Doubles) -> tuple[Doubles, Doubles]:
+def nonnegative_rows(entries: Entries, F: Doubles, least: float = 0.0) -> tuple[Doubles, Doubles]:
     """The minimiser x >= 0 of each row's problem, and the squared violation of its optimality conditions.
 
     Each unknown is measured in the unit in which its own second derivative is one. An unknown without a second
-    derivative, because F is zero at all observed entries of the row, is zero.
+    derivative, because F is zero at all observed entries of the row, is zero; so is one of whose column of F the row
+    shows less than the part ``least`` of the squared length.
 
     Notes
     -----
@@ -71,7 +72,10 @@ def nonnegative_rows(entries: Entries, F: Doubles) -> tuple[Doubles, Doubles]:
     array([[4., 1.]])
     """
     X, violations = np.zeros((entries.n_rows, F.shape[1])), np.zeros(entries.n_rows)
-    _nonnegative_rows(*entries, F, X, violations, work=entries.values.size * F.shape[1] ** 2)
+    shown = least * np.square(F).sum(axis=0)
+    if entries.weights.size:
+        shown *= float(entries.weights.mean(dtype=np.float64))
+    _nonnegative_rows(*entries, F, shown, X, violations, work=entries.values.size * F.shape[1] ** 2)
     return X, violations
 
 
@@ -224,15 +228,23 @@ def _ridge_chunk(
 
 @loop(reordered=True)
 def _nonnegative_rows(
-    indptr: Any, indices: Any, values: Any, weights: Any, F: Doubles, X: Doubles, violations: Doubles
+    indptr: Any, indices: Any, values: Any, weights: Any, F: Doubles, shown: Doubles, X: Doubles, violations: Doubles
 ) -> None:
     for chunk in numba.prange(min(X.shape[0], N_CHUNKS)):
-        _nonnegative_chunk(indptr, indices, values, weights, F, X, violations, chunk)
+        _nonnegative_chunk(indptr, indices, values, weights, F, shown, X, violations, chunk)
 
 
 @compiled(inner=True, reordered=True)
 def _nonnegative_chunk(
-    indptr: Any, indices: Any, values: Any, weights: Any, F: Doubles, X: Doubles, violations: Doubles, chunk: int
+    indptr: Any,
+    indices: Any,
+    values: Any,
+    weights: Any,
+    F: Doubles,
+    shown: Doubles,
+    X: Doubles,
+    violations: Doubles,
+    chunk: int,
 ) -> None:
     r = X.shape[1]
     gram, lower, columns = np.empty((r, r)), np.empty((r, r)), np.empty((r, r))
@@ -241,6 +253,10 @@ def _nonnegative_chunk(
     for i in range(chunk, X.shape[0], N_CHUNKS):
         x = X[i]
         accumulate(indptr[i], indptr[i + 1], indices, values, weights, F, gram, linear)
+        for k in range(r):
+            if gram[k, k] < shown[k]:
+                for l in range(r):  # noqa: E741
+                    gram[max(k, l), min(k, l)] = 0.0
         _unit_diagonal(gram, lengths)
         for k in range(r):
             linear[k] = linear[k] / lengths[k] if lengths[k] > 0.0 else 0.0

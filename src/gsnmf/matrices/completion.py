@@ -209,15 +209,11 @@ def _settled(
 
 def _round(observed: Observed, left: Doubles, right: Doubles, penalty: float) -> tuple[Doubles, Doubles, float]:
     """L for given R, R for the new L, both balanced, and the error on the observed entries."""
-    ridge = penalty * observed.share * float(np.square(right).sum(axis=0).max()) * _mean_weight(observed)
+    ridge = penalty * observed.share * float(np.square(right).sum(axis=0).max()) * observed.mean_weight
     left = ridge_rows(observed.entries, right, ridge)
     right = ridge_rows(observed.T.entries, left, ridge)
     left, right = _balanced(left, right)
     return left, right, math.sqrt(observed.weighted_squares(residuals(observed.entries, left, right)))
-
-
-def _mean_weight(observed: Observed) -> float:
-    return 1.0 if observed.weights is None else float(observed.weights.mean(dtype=np.float64))
 
 
 def _balanced(left: Doubles, right: Doubles) -> tuple[Doubles, Doubles]:

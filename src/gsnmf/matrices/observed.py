@@ -96,6 +96,11 @@ class Observed:
             return np.ones(self.values.nnz)
         return self.weights.astype(np.float64) / float(self.weights.max())
 
+    @property
+    def mean_weight(self) -> float:
+        """Mean weight of the observed entries."""
+        return 1.0 if self.weights is None else float(self.weights.mean(dtype=np.float64))
+
     @cached_property
     def squared_norm(self) -> float:
         """Weighted sum of squares of the observed entries."""

@@ -27,6 +27,10 @@ from gsnmf.support.arrays import Doubles, Floats
 from gsnmf.weights.joint import solve_joint
 from gsnmf.weights.optimality import DEFAULT_MAX_ITERATIONS, DEFAULT_TOLERANCE, ratio, relative_violation
 
+_LEAST_SHOWN = 1e-4
+"""A sample that shows less than this part of the squared length of a component says nothing about it: the coefficient
+that explains so little would predict absurdities elsewhere."""
+
 
 def solve_observed_weights(
     observed: Observed,
@@ -84,7 +88,8 @@ def observed_coefficients(observed: Observed, components: Floats) -> Doubles:
     r"""Exact nonnegative coefficients of every row for given components H, fitted on the row's observed entries.
 
     Solves :math:`\min_{W \ge 0} \sum_{(i,j) \text{ observed}} w_{ij} (M - W H)_{ij}^2`; a row without an observed entry
-    gets zeros. New samples with holes are transformed by it.
+    gets zeros. New samples with holes are transformed by it. The coefficient of a component is zero where the row
+    shows less than 1e-4 of its squared length.
 
     Examples
     --------
@@ -95,7 +100,8 @@ def observed_coefficients(observed: Observed, components: Floats) -> Doubles:
     array([[2.],
            [3.]])
     """
-    return nonnegative_rows(observed.entries, np.ascontiguousarray(components.T, dtype=np.float64))[0]
+    F = np.ascontiguousarray(components.T, dtype=np.float64)
+    return nonnegative_rows(observed.entries, F, _LEAST_SHOWN)[0]
 
 
 def _one_side(observed: Observed, C: Doubles, basis: Doubles) -> tuple[Doubles, Doubles, float]:

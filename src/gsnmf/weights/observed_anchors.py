@@ -2,9 +2,10 @@ r"""The holes of chosen columns and rows, filled by the factorization itself.
 
 A low-rank completion fills the holes before anything is chosen. Once columns C and rows R are chosen, their holes are
 unknowns like the weights: the entries of C that are not observed and P2 for given P1 and R, the entries of R that are
-not observed and P1 for given C and P2. Alternating between the two never raises the error on observed entries, and
-predicts held-out entries better than the completion does, the more so the more is missing. Where a chosen column and a
-chosen row meet, the completion stays: C and R must agree there.
+not observed and P1 for given C and P2. The completion stays a witness: in every hole its value counts as much as one
+observed entry, without which entries that few others determine would be anything. Alternating between the two never
+raises the error on observed entries, and predicts held-out entries better than the completion alone, the more so the
+more is missing. Where a chosen column and a chosen row meet, the completion stays: C and R must agree there.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ _ROUNDS = 3
 """More rounds lower the error on observed entries further, and predict no better."""
 
 _SWEEPS = 3
+
+_TRUST = 1.0
+"""How much the completion counts in a hole, next to an observed entry."""
 
 
 @dataclass(frozen=True)
@@ -95,9 +99,12 @@ def fill_anchors(
     free_right = np.hstack([np.ones((n, r1), dtype=bool), unobserved_columns(observed.T, rows)])
     free_left[rows, :r1] = False
     free_right[columns, r1:] = False
+    priors = left.copy(), right.copy()
+    trust = np.zeros(left.shape), np.zeros(right.shape)
+    trust[0][:, :r1] = trust[1][:, r1:] = _TRUST * observed.mean_weight
     for _ in range(_ROUNDS):
-        descend_rows(observed.entries, right, left, _SWEEPS, free_left)
-        descend_rows(observed.T.entries, left, right, _SWEEPS, free_right)
+        descend_rows(observed.entries, right, left, _SWEEPS, free_left, priors[0], trust[0])
+        descend_rows(observed.T.entries, left, right, _SWEEPS, free_right, priors[1], trust[1])
     return left[:, :r1], right[:, r1:].T, (right[:, :r1].T, left[:, r1:])
 
 
