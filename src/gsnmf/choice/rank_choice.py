@@ -11,8 +11,9 @@ The error e(k) does not simply have its minimum at the right rank k. Chosen colu
 more of them average it out, so that e falls even where nothing but noise is left. How much noise they carry is known:
 the matrix of low rank that fills the entries best, of rank c and error :math:`e_c`, carries next to none. If each of
 its c factors is made of k / c columns and rows with independent noise, one more of them lowers the squared error by
-:math:`(e(k)^2 - e_c^2) / (k + c)`, and by at most about twice as much if the best is taken. The recommended rank
-minimises
+:math:`(e(k)^2 - e_c^2) / (k + c)`, and by at most about twice as much if the best is taken. (A first row beside columns
+alone averages the noise of all of them at once, and so does a first column: then it is all of :math:`e(k)^2 - e_c^2`.)
+The recommended rank minimises
 
 .. math:: e(k)^2 + 2 k g e^* \min(e^*, 1 - e^*) + 2 \sum_{c \le i < k} \frac{\max(0, e(i)^2 - e_c^2)}{i + c} ,
     \qquad e^* = \min_k e(k) .
@@ -260,7 +261,8 @@ def _chosen(
     norm = sum(one.part.squared_norm for one in judged)
     sums = [_summed_errors(judged, rank) for rank in ranks]
     errors = np.sqrt([by_row.sum() / norm for by_row, _ in sums])
-    best = _recommended(np.array(ranks), errors, judged, norm, least_gain)
+    n_columns = np.array([whole[rank].fitted.fit.columns.size for rank in ranks], dtype=np.intp)
+    best = _recommended(np.array(ranks), n_columns, errors, judged, norm, least_gain)
     doubts = [max(_doubt(a, b) for a, b in zip(one, sums[best], strict=True)) for one in sums]
     seconds = [whole[rank].seconds + sum(one.fits[rank].seconds for one in judged) for rank in ranks]
     return RankChoice(
@@ -271,20 +273,23 @@ def _chosen(
         errors=errors,
         standard_errors=np.array(doubts) / (2.0 * norm * np.where(errors > 0, errors, 1.0)),
         stabilities=np.array([_stability(rank, whole, judged) for rank in ranks]),
-        n_columns=np.array([whole[rank].fitted.fit.columns.size for rank in ranks], dtype=np.intp),
+        n_columns=n_columns,
         rank_seconds=np.array(seconds),
         seconds=time.perf_counter() - began,
     )
 
 
-def _recommended(ranks: Indices, errors: Doubles, judged: list[_Judged], norm: float, least_gain: float) -> int:
+def _recommended(
+    ranks: Indices, n_columns: Indices, errors: Doubles, judged: list[_Judged], norm: float, least_gain: float
+) -> int:
     """Position of the rank that minimises what is written at the top of this module."""
     squares, least = errors**2, max(_EXACT, float(errors.min()))
     flat = 2.0 * least_gain * least * max(_EXACT, min(least, 1.0 - least))
     factors = float(np.median([one.filling.rank for one in judged]))
     noiseless = sum(one.filling.squared_error for one in judged) / norm
-    averaging = _AVERAGING * np.maximum(0.0, squares - noiseless) / (ranks + factors)
-    per_index = flat + np.where(ranks >= factors, averaging, 0.0)
+    one_sided = (n_columns == 0) | (n_columns == ranks)
+    averaged = np.where(one_sided, 1.0, _AVERAGING / (ranks + factors)) * np.maximum(0.0, squares - noiseless)
+    per_index = flat + np.where(ranks >= factors, averaged, 0.0)
     prices = np.cumsum(np.concatenate([[0.0], per_index[:-1] * np.diff(ranks)]))
     return int(np.argmin(squares + prices))
 
@@ -319,7 +324,7 @@ def _relative_error(found: NestedFit, matrix: InMemoryMatrix) -> float:
 def _reason(ranks: list[int], errors: Doubles, best: int) -> str:
     """Why this rank."""
     error, least = percent(float(errors[best])), percent(float(errors.min()))
-    more = f"More columns and rows do no more than average noise: the smallest error of all ranks tried is {least}."
+    more = f"More of them gain no more than averaging noise would: the smallest error of all ranks tried is {least}."
     if best == 0:
         return f"At rank {ranks[0]}, the smallest tried, the error on left-out entries is {error}. {more}"
     fallen = (
