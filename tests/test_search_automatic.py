@@ -229,3 +229,18 @@ def test_a_search_can_be_asked():
 def test_contradictions_are_errors_before_any_work():
     with pytest.raises(ValueError, match="at most 2 indices can be included"):
         automatic_search(wrap(np.ones((5, 5))), 2, constraints=Constraints(include_rows=[0, 1, 2]))
+
+
+@pytest.mark.parametrize("effort", EFFORTS[:2])
+def test_an_exact_selection_is_found_where_another_one_is_nearly_exact(effort):
+    """The columns alone come within 6e-5; one row in place of a column explains everything."""
+    rng = np.random.default_rng(1)
+    spectra = rng.random((3, 20))
+    spectra[:, 9], spectra[2, 9] = 0.0, 1.0
+    mixed = rng.dirichlet(np.full(3, 0.5), 400)
+    mixed[:, 2] = 0.2 + 0.5 * mixed[:, 2]
+    mixed[:2] = np.eye(3)[:2]
+    found = automatic_search(wrap((mixed @ spectra).T), 3, effort)
+    assert found.record.end == "error is zero"
+    assert sorted(found.selection.columns) == [0, 1]
+    assert found.selection.rows.tolist() == [9]

@@ -37,6 +37,8 @@ Progress = Callable[[str, float, float, float], None]
 
 _EXACT = 1e-12
 """Relative squared error below which the fit counts as exact."""
+_THOROUGHLY = 1e-6, 200
+"""Tolerance and iterations with which the weights of a nearly exact selection tell whether it is exact."""
 _BETTER = 1e-7
 """A perturbation must lead to a squared error lower by this part to count."""
 
@@ -65,7 +67,7 @@ class _Stage:
 _STAGES = (
     _Stage("fast", 1.0, 100, 1, 0, 0, 0, 20),
     _Stage("balanced", 14.0, 500, 3, 50_000, 10, 40, 20),
-    _Stage("best", 120.0, 1500, 4, 200_000, 100, 60, 60),
+    _Stage("best", 240.0, 1500, 4, 200_000, 100, 60, 60),
 )
 
 _AFFORDABLE = 0.1
@@ -276,7 +278,8 @@ class Search:
         """Keep a selection if it is the best so far; whether it is."""
         better = self._best is None or fitted.squared_error < self._best.squared_error
         if better:
-            self._best = fitted
+            nearly_exact = self._trials.nearly_exact(fitted)
+            self._best = self._trials.polished(fitted, *_THOROUGHLY) if nearly_exact else fitted
         self._report(stage)
         return better
 
@@ -408,7 +411,7 @@ class Search:
             if trial.squared_error < (1.0 - _BETTER) * self._best.squared_error:
                 self._perturbations_kept += 1
                 stale = 0
-                self._best = trials.polished(trial)
+                self._offer(trials.polished(trial), stage)
             self._report(stage)
 
     def _certified(self, stage: _Stage) -> bool:

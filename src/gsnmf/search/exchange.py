@@ -159,6 +159,8 @@ def _best_of(trials: Trials, fitted: Fitted, exchanges: list[Exchange]) -> Fitte
     goal = (1.0 - PROGRESS) * fitted.squared_error
     found = trials.all([trials.exchanged(fitted, exchange) for exchange in exchanges], _ROUNDS, goal)
     best = min(found, key=lambda trial: trial.squared_error)
+    if best.squared_error >= goal and trials.nearly_exact(fitted):
+        best = min(map(trials.polished, found), key=lambda trial: trial.squared_error)
     return trials.refitted(best, _KEPT_ROUNDS) if best.squared_error < goal else None
 
 

@@ -39,6 +39,8 @@ _BLOCK = 1 << 22
 """Entries of arrays that are formed at a time."""
 _MOVED = 40
 """Multiplications that take as long as to write and read a number of a large array."""
+_NEARLY_EXACT = 1e-6
+"""Part of the squared norm that coordinate descent does not come below in a few rounds, even if the fit is exact."""
 _SETTLED = 1e-6
 _POLISH_ITERATIONS = 30
 _QUICKEST, _SLOWEST = 0.7, 0.84
@@ -173,6 +175,10 @@ class Trials:
         if error >= fitted.squared_error:
             return fitted
         return Fitted(replace(fitted.fit, P=P, Q=Q, squared_error=error), fitted.problem)
+
+    def nearly_exact(self, fitted: Fitted) -> bool:
+        """Whether so little is left unexplained that short fits cannot tell which trial explains all of it."""
+        return fitted.squared_error <= _NEARLY_EXACT * self.candidates.matrix.squared_norm
 
     def all(self, starts: Sequence[Fitted], rounds: int, goal: float) -> list[Fitted]:
         """`refitted` of several selections, at the same time where there are threads."""
