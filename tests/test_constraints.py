@@ -157,7 +157,7 @@ class TestCommandLine:
         def interrupt(*step):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("gsnmf.commands.factorize._told", interrupt)
+        monkeypatch.setattr("gsnmf.search.automatic.log_progress", interrupt)
         assert run([*table, "--keep-on-interrupt"]) == 0
         with np.load("m-gsnmf/result.npz") as found:
             assert found["columns"].size + found["rows"].size == 5
