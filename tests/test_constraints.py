@@ -37,7 +37,7 @@ def test_every_method_that_can_obeys(method, container):
     assert result.selection.n_selected == (7 if method.ranks == "pair" else 6)
 
 
-@pytest.mark.parametrize("method", ["auto", "gspa", "pursuit"])
+@pytest.mark.parametrize("method", ["auto", "convex", "gspa", "pursuit"])
 def test_numbers_of_each(method):
     for at_least in ((5, 0), (0, 5), (3, 3)):
         found = gsnmf.select(MATRIX, 6, method=method, effort="fast", constraints=Constraints(at_least=at_least))

@@ -23,6 +23,7 @@ from gsnmf.convex.penalties import TRACE, Penalty
 from gsnmf.convex.projection import scaled_weights
 from gsnmf.matrices import InMemoryMatrix
 from gsnmf.matrices.protocol import BLOCK_BYTES, Residual
+from gsnmf.selection.constraints import Limits
 from gsnmf.support.arrays import COLUMNS_AND_ROWS, Axes, Flags, Floats, Indices
 
 _ROUNDING = 16.0 * float(np.finfo(np.float64).eps)
@@ -34,23 +35,27 @@ _DEPENDENT = 1e-12
 
 @dataclass(frozen=True)
 class ConvexModel:
-    """The problem: a matrix, lambda, a penalty, and the axes that may be chosen from."""
+    """The problem: a matrix, lambda, a penalty, the axes that may be chosen from, and what must not be chosen."""
 
     matrix: InMemoryMatrix
     strength: float
     penalty: Penalty = TRACE
     axes: Axes = COLUMNS_AND_ROWS
+    limits: Limits | None = None
 
     def scores(
         self, residual: Residual, memory: int = BLOCK_BYTES, pools: tuple[Indices, Indices] | None = None
     ) -> tuple[Floats, Floats]:
         """Scores of all columns and of all rows, in blocks within ``memory`` bytes; no rows if they are not chosen.
 
-        With ``pools``, only of these columns and rows: the scores of the others are -inf.
+        With ``pools``, only of these columns and rows: the scores of the others are -inf, like those of excluded ones.
         """
         columns, rows = pools if pools is not None else (None, None)
         by_column = self._side_scores(residual, memory, columns)
         by_row = self._side_scores(residual.T, memory, rows) if "rows" in self.axes else np.empty(0)
+        if self.limits is not None:
+            by_column[self.limits.excluded_columns] = -np.inf
+            by_row[self.limits.excluded_rows[: by_row.size]] = -np.inf
         return by_column, by_row
 
     def _side_scores(self, residual: Residual, memory: int, pool: Indices | None) -> Floats:

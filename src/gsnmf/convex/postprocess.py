@@ -18,6 +18,7 @@ from gsnmf.matrices import InMemoryMatrix
 from gsnmf.matrices.holding import hold
 from gsnmf.matrices.projection import ResidualProjection
 from gsnmf.results import ConvexSolution, Selection
+from gsnmf.selection.constraints import Limits
 from gsnmf.selection.successive_projection import successive_projection
 from gsnmf.support.arrays import COLUMNS_AND_ROWS, Axis, Floats, Indices, axes_of
 from gsnmf.support.reasons import selection_reason
@@ -79,16 +80,28 @@ def _ties(chosen: Indices, indices: Indices, diagonal: Floats) -> list[tuple[int
     return [(int(indices[i]), int(indices[o])) for i, o in close]
 
 
-def by_importance(solution: ConvexSolution, matrix: InMemoryMatrix, rank: int, method: str) -> Selection:
-    """``rank`` columns and rows in order of importance, dividing the rank between them."""
-    queues: dict[Axis, list[int]] = {
-        "columns": solution.columns[_importance(solution.X.T, rank)].tolist(),
-        "rows": solution.rows[_importance(solution.Y, rank)].tolist(),
+def by_importance(
+    solution: ConvexSolution, matrix: InMemoryMatrix, rank: int, method: str, limits: Limits | None = None
+) -> Selection:
+    """``rank`` columns and rows in order of importance, dividing the rank between them, within limits.
+
+    What must be chosen comes first.
+    """
+    important: dict[Axis, Indices] = {
+        "columns": solution.columns[_importance(solution.X.T, rank)],
+        "rows": solution.rows[_importance(solution.Y, rank)],
     }
     projection = matrix.projection(rank, COLUMNS_AND_ROWS)
     picks: list[tuple[Axis, int]] = []
+    if limits is not None:
+        picks = [(axis, index) for axis in important for index in limits.included(axis).tolist()]
+        for pick in picks:
+            projection.choose(*pick)
+    queues = {axis: [i for i in indices.tolist() if (axis, i) not in picks] for axis, indices in important.items()}
     while len(picks) < rank:
-        gains = {axis: _next_gain(queue, projection, axis) for axis, queue in queues.items()}
+        n_columns = sum(axis == "columns" for axis, _ in picks)
+        axes = COLUMNS_AND_ROWS if limits is None else limits.open_axes(n_columns, len(picks) - n_columns)
+        gains = {axis: _next_gain(queues[axis], projection, axis) if axis in axes else 0.0 for axis in queues}
         axis: Axis = "columns" if gains["columns"] >= gains["rows"] else "rows"
         if gains[axis] <= 0.0:
             break

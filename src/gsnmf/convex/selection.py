@@ -25,7 +25,9 @@ from gsnmf.convex.working_set import DEFAULT_MEMORY, WorkingSetSolver
 from gsnmf.matrices import InMemoryMatrix
 from gsnmf.matrices.protocol import largest_of
 from gsnmf.results import ConvexSolution, Selection
-from gsnmf.support.arrays import COLUMNS_AND_ROWS, Axes, Indices
+from gsnmf.selection.constraints import Limits
+from gsnmf.selection.successive_projection import generalized_successive_projection
+from gsnmf.support.arrays import COLUMNS_AND_ROWS, Axes, Axis, Indices
 from gsnmf.weights import solve_weights
 
 PATH = tuple(float(value) for value in np.logspace(1, -3, 10))
@@ -53,24 +55,29 @@ def convex_selection(
     memory: int = DEFAULT_MEMORY,
     start: Selection | None = None,
     warn: bool = True,
+    limits: Limits | None = None,
 ) -> Selection:
     """Columns and rows by the convex model.
 
     With a pair (n_columns, n_rows): those of the largest diagonal entries for lambda~ = 0.5, ties settled by the true
     error. With one number: in order of importance or by the largest of both diagonals (`gsnmf.convex.postprocess`), the
     best by the true error along a descending path of lambda~. If the gap is not reached, a warning says so. ``start``
-    is the selection of GSPA (SPA for one axis) of the same rank, if that is known already.
+    is the selection of GSPA (SPA for one axis) of the same rank, if that is known already. With ``limits``, the model
+    is solved without what is excluded, and the choice is in order of importance after what is included.
     """
     size = rank if isinstance(rank, int) else sum(rank)
+    if limits is not None:
+        start = generalized_successive_projection(matrix, size, limits=limits)
+        rank = size  # the limits say how many of each
     first = Start.of(matrix, size, axes, start)
     solver = started_solver(matrix, first, axes, memory, 2000)
 
     def model(relative: float) -> ConvexModel:
-        return ConvexModel(matrix, first.strength(relative, size), penalty, axes)
+        return ConvexModel(matrix, first.strength(relative, size), penalty, axes, limits)
 
     solution: ConvexSolution | None
     if isinstance(rank, int):
-        selection, solution = _best_along_path(solver, model, rank, first, method, tolerance)
+        selection, solution = _best_along_path(solver, model, rank, first, method, tolerance, limits)
     else:
         solution = solver.solve(model(_GIVEN_SIZES), tolerance)
         chosen = settle_ties(largest_diagonal(solution, *rank, method), solution, matrix)
@@ -150,8 +157,15 @@ def exact_selection(matrix: InMemoryMatrix, rank: int | tuple[int, int]) -> Sele
 class _Search:
     """The best selection so far by the true error."""
 
-    def __init__(self, matrix: InMemoryMatrix, rank: int | tuple[int, int], start: Start, method: str) -> None:
-        self.matrix, self.rank, self.start = matrix, rank, start
+    def __init__(
+        self,
+        matrix: InMemoryMatrix,
+        rank: int | tuple[int, int],
+        start: Start,
+        method: str,
+        limits: Limits | None = None,
+    ) -> None:
+        self.matrix, self.rank, self.start, self.limits = matrix, rank, start, limits
         size = rank if isinstance(rank, int) else sum(rank)
         self._best = Selection.of_indices(start.columns, start.rows, method, size)
         self._error = math.inf
@@ -174,7 +188,7 @@ class _Search:
 
     @property
     def result(self) -> Selection:
-        if self.settled or self._error <= _EXACT_FIT:
+        if self.settled or self._error <= _EXACT_FIT or self.limits is not None:
             return self._best
         return _completed(self._best, self.rank, self.matrix, self.start)
 
@@ -186,13 +200,17 @@ def _best_along_path(
     start: Start,
     method: str,
     tolerance: float,
+    limits: Limits | None,
 ) -> tuple[Selection, ConvexSolution | None]:
     """The best selection, and the solution for the lambda~ that it is from; none if the start explains all."""
     matrix = solver.matrix
-    search = _Search(matrix, rank, start, method)
+    search = _Search(matrix, rank, start, method, limits)
 
     def offer(solution: ConvexSolution) -> bool:
-        return search.offer(by_importance(solution, matrix, rank, method), largest_of_both(solution, rank, method))
+        important = by_importance(solution, matrix, rank, method, limits)
+        if limits is not None:
+            return search.offer(_filled(important, start, limits))
+        return search.offer(important, largest_of_both(solution, rank, method))
 
     if search.settled:
         return search.result, None
@@ -208,6 +226,18 @@ def _best_along_path(
     certified = at_best.solve(model(best), tolerance)
     offer(certified)
     return search.result, certified
+
+
+def _filled(selection: Selection, start: Start, limits: Limits) -> Selection:
+    """The selection with what it lacks taken from the start, within the limits."""
+    chosen: dict[Axis, list[int]] = {"columns": selection.columns.tolist(), "rows": selection.rows.tolist()}
+    from_start: dict[Axis, list[int]] = {"columns": start.columns.tolist(), "rows": start.rows.tolist()}
+    for axis, indices in from_start.items():
+        for index in indices:
+            if index not in chosen[axis] and axis in limits.open_axes(len(chosen["columns"]), len(chosen["rows"])):
+                chosen[axis].append(index)
+    columns, rows = (np.array(indices, dtype=np.intp) for indices in chosen.values())
+    return Selection.of_indices(columns, rows, selection.method, limits.size)
 
 
 def _completed(selection: Selection, rank: int | tuple[int, int], matrix: InMemoryMatrix, start: Start) -> Selection:

@@ -247,11 +247,12 @@ METHODS: tuple[Method, ...] = (
     Method(
         name="convex",
         title="convex model on a working set",
-        choose=_in_memory(convex_selection),
+        choose=_within_limits(convex_selection),
         guarantee="optimum of the convex model to a certified duality gap; finds planted columns and rows under noise",
         cost="O((m + n) k^2) per step for a working set of size k, O(mn(m + n)) for the certificate",
         reference=_MODEL,
         ranks=Ranks.EITHER,
+        constrained=True,
     ),
     Method(
         name="gs-fgm",
