@@ -4,12 +4,12 @@ Both nonnegative least squares and the nearest point in a convex hull are proble
 
 .. math:: \min_x \|t - \sum_i x_i r_i\| \quad\text{over}\quad x \ge 0, \quad\text{and for the hull}\quad \sum_i x_i = 1.
 
-Row i of ``columns`` holds the column r_i, of which all entries after entry i are zero. Their inner products are in
-``gram``. ``lower``, ``indices`` and a size hold the Cholesky factor of the columns that may be positive, in the
-order of ``indices``. Working arrays come from the caller, who keeps them for many targets.
+Row i of ``columns`` holds the column r_i, whose entries after entry i are all zero. The inner products are in ``gram``.
+``lower``, ``indices`` and a size hold the Cholesky factor of the columns that may be positive, in the order of
+``indices``. The caller provides the working arrays and reuses them for many targets.
 
-Loops stand where NumPy would assign whole arrays, and ``np.int64(0)`` where 0 would do: Numba takes seconds to compile
-the former, and compiles a function called with the latter twice.
+Two habits keep compilation short. Arrays are filled by loops, because Numba takes seconds to compile whole-array
+assignments. Counters are passed as ``np.int64(0)``, because a plain 0 makes Numba compile the function twice.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SLOPES, RESIDUAL, SOLUTION, CORRECTION, ONES = range(5)
 N_BUFFERS = 5
 
 DEPENDENT = 1e-14
-"""A column depends on others if they leave less than this part of its squared length."""
+"""A column counts as dependent on others if they leave less than this fraction of its squared length."""
 
 _N_REFINEMENTS = 6
 
@@ -98,7 +98,7 @@ def solve(lower: Doubles, size: int, right: Doubles) -> None:
 def subtract(
     columns: Doubles, indices: NDArray[np.int64], size: int, target: Doubles, z: Doubles, residual: Doubles
 ) -> None:
-    """The residual of the target that the columns in the set leave with coefficients z."""
+    """The residual of the target after the columns in the set, with coefficients z."""
     for k in range(target.size):
         residual[k] = target[k]
     for a in range(size):
@@ -116,10 +116,10 @@ def least_squares(
     lower: Doubles,
     buffers: Doubles,
 ) -> None:
-    """Coefficients of the columns in the set, of any sign, and the residual; ``with_sum``, they add up to one.
+    """Coefficients of the columns in the set, of any sign, and the residual; with ``with_sum`` they add up to one.
 
-    The solution by the Gram matrix is refined with the columns themselves until the correction is rounding, which
-    makes it as accurate as a QR decomposition would.
+    The solution from the Gram matrix is refined with the columns themselves until the correction is mere rounding. It
+    is then as accurate as one from a QR decomposition.
     """
     residual, z, correction, ones = buffers[RESIDUAL], buffers[SOLUTION], buffers[CORRECTION], buffers[ONES]
     for k in range(target.size):
@@ -165,14 +165,14 @@ def active_set(
     indices: NDArray[np.int64],
     size: int,
 ) -> float:
-    """Turn x in place into the solution, and give the slope that the columns with positive weight have in common.
+    """Turn x in place into the solution, and return the slope that all columns with positive weight share.
 
-    The method of Lawson and Hanson, and, ``with_sum``, of Wolfe: the column with the steepest slope enters, the problem
-    is solved on the set, and weights that become negative on the way leave. It ends when no slope exceeds the common
-    one by more than ``threshold``, after finitely many steps.
+    The method of Lawson and Hanson or, with ``with_sum``, of Wolfe: the column with the steepest slope enters, the
+    problem is solved on the set, and weights that become negative on the way leave. It ends when no slope exceeds the
+    common one by more than ``threshold``, after finitely many steps.
 
-    On entry x solves the problem on the columns where it is positive, ``size`` of them, whose Cholesky factor is in
-    ``lower``. The residual is in ``buffers`` on return.
+    On entry x solves the problem on the ``size`` columns where it is positive, and ``lower`` holds their Cholesky
+    factor. The residual is in ``buffers`` on return.
     """
     slopes, residual, z = buffers[SLOPES], buffers[RESIDUAL], buffers[SOLUTION]
     blocked = np.zeros(x.size, dtype=np.uint8)
@@ -191,7 +191,7 @@ def active_set(
                 entering, steepest = i, slopes[i]
         if entering < 0:
             break
-        if not append(gram, entering, lower, indices, size):  # it depends on the others: only rounding made its slope
+        if not append(gram, entering, lower, indices, size):  # dependent on the others: its slope is only rounding
             blocked[entering] = 1
             continue
         size += 1
@@ -199,17 +199,17 @@ def active_set(
             blocked[i] = 0
         while True:
             least_squares(columns, indices, size, target, with_sum, lower, buffers)
-            if not _move(x, z, indices, size):
+            if not move(x, z, indices, size):
                 break
-            if x[entering] == 0.0:  # entered and left at once: rounding again
+            if x[entering] == 0.0:  # it entered and left at once: rounding again
                 blocked[entering] = 1
-            size = _without_zeros(x, gram, lower, indices, size)
+            size = without_zeros(x, gram, lower, indices, size)
     return level
 
 
 @compiled(inner=True, reordered=True)
-def _move(x: Doubles, z: Doubles, indices: NDArray[np.int64], size: int) -> bool:
-    """Go from x to z as far as no weight becomes negative; whether one has become zero on the way."""
+def move(x: Doubles, z: Doubles, indices: NDArray[np.int64], size: int) -> bool:
+    """Go from x towards z until a weight would become negative; return whether one became zero on the way."""
     step, leaving = 1.0, int(np.int64(-1))
     for a in range(size):
         i = indices[a]
@@ -224,8 +224,8 @@ def _move(x: Doubles, z: Doubles, indices: NDArray[np.int64], size: int) -> bool
 
 
 @compiled(inner=True, reordered=True)
-def _without_zeros(x: Doubles, gram: Doubles, lower: Doubles, indices: NDArray[np.int64], size: int) -> int:
-    """Take the columns without weight from the Cholesky factor, of which the rows before the first of them stay."""
+def without_zeros(x: Doubles, gram: Doubles, lower: Doubles, indices: NDArray[np.int64], size: int) -> int:
+    """Drop the columns without weight from the Cholesky factor; rows before the first dropped one stay as they are."""
     kept = int(np.int64(0))
     for a in range(size):
         i = indices[a]

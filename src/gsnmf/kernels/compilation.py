@@ -1,10 +1,10 @@
 # mypy: disallow-untyped-calls=False
-"""Compiles kernels, keeps them on disk, and tells when that takes seconds.
+"""Compiles kernels, keeps them on disk, and logs when compiling takes seconds.
 
 Numba keeps what it compiles on disk, beside the package or in ``NUMBA_CACHE_DIR``: later processes only load it. A full
 disk or a damaged file there must not stop a computation, so `compiled` goes on without the file, with one warning per
-process. Before Numba loads the first kernel it reads its own tables of types, a tenth of a second. That is done here,
-when the package is imported, and not in the middle of the first fit.
+process. Before Numba loads the first kernel it reads its own tables of types, which takes a tenth of a second. That
+happens here, when the package is imported, rather than in the middle of the first fit.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
 
 from gsnmf.support.progress import Bar, heard_by, logger
 
-with contextlib.suppress(ImportError, AttributeError):  # no public interface: without it the first fit does the same
+with contextlib.suppress(ImportError, AttributeError):  # private to Numba; without it the first fit does the same
     from numba.core.registry import cpu_target
 
     cpu_target.target_context.refresh()
@@ -37,7 +37,7 @@ _warned = Event()
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 _FAST = frozenset({"reassoc", "contract", "nsz"})
-"""Sums may be reordered, so that the processor adds vectors; NaN and infinity keep their meaning."""
+"""Sums may be reordered so that the processor adds whole vectors; NaN and infinity keep their meaning."""
 
 
 def compiled(
@@ -50,15 +50,15 @@ def compiled(
     reordered : bool
         Whether the compiler may reorder sums, which makes long ones several times faster.
     inner : bool
-        Whether it is called from other compiled functions alone, which takes less time to compile.
+        Whether only other compiled functions call it, which shortens compilation.
     parallel : bool
-        Whether loops over ``numba.prange`` share the cores. Such a function must only be called through
+        Whether loops over ``numba.prange`` share the cores. Call such a function only through
         `gsnmf.kernels.threads.Loop`, which knows when that is safe.
 
     Notes
     -----
-    Dividing by zero gives infinity or NaN, as in NumPy: an exception in the middle of a kernel cannot be told to the
-    caller once threads run. Python's lock is released while the kernel runs.
+    Dividing by zero gives infinity or NaN, as in NumPy, because an exception cannot reach the caller from a kernel that
+    runs in threads. Python's lock is released while the kernel runs.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def _cache_of(function: Callable[..., Any]) -> Any:
 
 
 class _GuardedCache(FunctionCache):
-    """Numba's store of one compiled function, which no error stops.
+    """Numba's store of one compiled function; an error in it never stops the computation.
 
     A function compiled with another one inside is out of date as soon as either changes. Numba looks at the file of the
     outer one alone; here all modules of kernels count.
@@ -102,7 +102,7 @@ class _GuardedCache(FunctionCache):
         self._cache_file = IndexDataCacheFile(self._cache_path, self._impl.filename_base, stamp)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """The stored function; None if there is none, or if it is damaged, which then is overwritten."""
+        """The stored function; None if there is none or if it is damaged. A damaged one is overwritten later."""
         try:
             return super().load_overload(sig, target_context)
         except Exception as error:  # a damaged pickle may raise anything
@@ -122,7 +122,7 @@ class _GuardedCache(FunctionCache):
 
 @cache
 def _stamp(path: str) -> str:
-    """Fingerprint of the source of a kernel and of all that it may have been compiled with."""
+    """Fingerprint of the source of a kernel and of everything it may have been compiled with."""
     digest = hashlib.sha256()
     for source in (Path(path), *sorted(Path(__file__).parent.glob("*.py"))):
         digest.update(source.read_bytes())
@@ -145,7 +145,7 @@ def _warn(error: Exception) -> None:
 
 
 class _Announcement(event.Listener):
-    """Logs the first compilation of one of our kernels; those of other packages are not our business."""
+    """Logs the first compilation of one of our kernels and ignores those of other packages."""
 
     def __init__(self) -> None:
         self.done = False

@@ -17,13 +17,13 @@ def project_on_hull(X: Doubles, residuals: Doubles, multipliers: Doubles, column
     r"""Turn each row x of X in place into weights of the point nearest to its target in a convex hull.
 
     Minimises :math:`\|t - \sum_i x_i r_i\|` over x >= 0 with sum one. Row i of ``columns`` is the point r_i, with zeros
-    after entry i and in entry 0; the first is thus the origin, and there is at least one more. On entry each x solves
-    the problem for the points with positive weights, as it does when it is all origin. ``residuals`` and
-    ``multipliers`` receive t less the nearest point, and the multiplier of the sum.
+    after entry i and in entry 0; so the first point is the origin, and there is at least one more. On entry each x must
+    solve the problem for the points with positive weights; all weight on the origin always does. ``residuals`` receives
+    t minus the nearest point, ``multipliers`` the multiplier of the sum.
 
-    The active-set method of Wolfe (`gsnmf.kernels.active_set`). Points that are affinely independent are linearly
-    independent once the same coordinate is appended to all, so that a Cholesky factor of their inner products plus a
-    constant is enough; the solutions are refined with the points themselves.
+    The active-set method of Wolfe (`gsnmf.kernels.active_set`). Affinely independent points become linearly independent
+    once the same coordinate is appended to all of them, so a Cholesky factor of their inner products plus a constant is
+    enough. The solutions are refined with the points themselves.
 
     References
     ----------

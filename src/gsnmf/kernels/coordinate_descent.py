@@ -1,8 +1,8 @@
 """Coordinate descent for many nonnegative problems that share a Gram matrix: one per row, or one per column.
 
-`coordinate_sweep` takes the problems as rows, and sweeps once over one after the other. `descend` takes them as
-columns, in blocks of neighbours: the same coordinate of all of them is updated at once, so that the processor adds
-vectors where a single column would need one short inner product after the other.
+`coordinate_sweep` takes the problems as rows and sweeps once over each. `descend` takes them as columns, in blocks of
+neighbours, and updates the same coordinate of a whole block at once: the processor then adds vectors instead of
+computing one short inner product after another.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BLOCK = 128
 def coordinate_sweep(X: Doubles, linear: Doubles, gram: Doubles) -> None:
     """Improve X in place: one sweep of coordinate descent for each row x of X.
 
-    Minimises x G x / 2 + x . linear over x >= 0 in one coordinate after the other. The diagonal of G is not zero.
+    Minimises x G x / 2 + x . linear over x >= 0, one coordinate after another. The diagonal of G must not have a zero.
 
     Examples
     --------
@@ -34,7 +34,7 @@ def coordinate_sweep(X: Doubles, linear: Doubles, gram: Doubles) -> None:
 
 
 def descend(X: Floats, target: Floats, gram: Floats, max_sweeps: int, tolerance: float) -> None:
-    """Improve X in place: sweeps of coordinate descent on x'Gx / 2 - t'x over x >= 0, x and t columns of X and target.
+    """Improve X in place: coordinate descent on x'Gx / 2 - t'x over x >= 0, for columns x of X and t of ``target``.
 
     Parameters
     ----------
@@ -44,8 +44,8 @@ def descend(X: Floats, target: Floats, gram: Floats, max_sweeps: int, tolerance:
     max_sweeps : int
         Limit on the sweeps over the coordinates.
     tolerance : float
-        A block of columns ends earlier if a sweep moved it, in the norm of the diagonal of G, by less than this part
-        of what its first sweep did.
+        A block of columns ends earlier if a sweep moves it, in the norm of the diagonal of G, by less than this
+        fraction of its first sweep.
     """
     _descend_blocks(X, target, gram, max_sweeps, tolerance, work=X.size * X.shape[0] * max_sweeps)
 

@@ -1,9 +1,9 @@
-"""Compiled loops of the exchange of columns and rows: scores of all exchanges at once, and short fits of trials.
+"""Compiled loops for exchanging columns and rows: scores of all exchanges at once, and short fits of trials.
 
 Weights are held with one row per column (row) of the matrix, and their rows are independent problems with one Gram
-matrix. A row keeps its slopes while it descends, so that a coordinate that stays where it is costs one comparison.
-Sums are made in a fixed number of chunks, whose order does not depend on the number of threads: results are the same
-with one thread and with many.
+matrix. A row keeps its slopes while it descends, so a coordinate that does not move costs one comparison. Sums are made
+in a fixed number of chunks, in an order that does not depend on the number of threads: results are the same with one
+thread and with many.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gsnmf.support.arrays import Doubles
 
 _CHUNKS = 32
 _SETTLED = 1e-2
-"""A row of weights is left when a sweep moved it, squared, by less than this part of its first sweep."""
+"""A row of weights is done when a sweep moves it, squared, by less than this fraction of its first sweep."""
 
 
 def exchange_scores(slopes: Doubles, coefficients: Doubles, vectors: Doubles) -> Doubles:
@@ -35,8 +35,8 @@ def exchange_scores(slopes: Doubles, coefficients: Doubles, vectors: Doubles) ->
     Returns
     -------
     array, shape (c, r)
-        :math:`\sum_l \max(0, M_j^T E + (M_j^T W_k) H_k)_l^2`: what candidate j explains, times its squared norm, once
-        factor k is gone.
+        :math:`\sum_l \max(0, M_j^T E + (M_j^T W_k) H_k)_l^2`: what candidate j explains, times its squared norm, after
+        factor k is removed.
     """
     scores = np.empty((slopes.shape[0], vectors.shape[0]))
     _score_all(slopes, coefficients, vectors, scores, work=slopes.size * vectors.shape[0])
@@ -59,7 +59,7 @@ def descend_rows(
     ----------
     X, linear : arrays, shape (n, r), in C order
     left, right : arrays, shape (n, q) and (q, r), in C order
-        The part of the linear term that has low rank; q may be 0.
+        The low-rank part of the linear term; q may be 0.
     gram : array, shape (r, r)
         Its diagonal is not zero.
     threads : bool
@@ -78,7 +78,7 @@ def descend_rows(
 
 
 def _work(threads: bool) -> float:
-    """Operations to name to the thread policy: the caller has decided, by the size of the whole search."""
+    """Operations to report to the thread policy; the caller has already decided, by the size of the whole search."""
     return float(PARALLEL_WORK) if threads else 0.0
 
 
@@ -143,7 +143,7 @@ def _descend_part(
             out[0] += x[i] * linear[j, i]
             out[1] += x[i] * start[i]
             out[2] += x[i] * slopes[i]
-        out[3] += steps * (r + 8) + 2 * r + 50  # what a row and a step cost apart from multiplications, too
+        out[3] += steps * (r + 8) + 2 * r + 50  # with the cost of a row and of a step besides multiplications
 
 
 @compiled(inner=True, reordered=True)

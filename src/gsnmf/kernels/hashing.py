@@ -1,4 +1,4 @@
-"""Pseudo-random numbers that depend on a position alone, so that every part of a long vector can be made by itself."""
+"""Pseudo-random numbers that depend only on a position, so every part of a long vector can be made by itself."""
 
 from __future__ import annotations
 

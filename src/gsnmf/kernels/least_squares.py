@@ -1,4 +1,4 @@
-"""Nonnegative least squares of many targets with the same few columns, and what such a solution depends on."""
+"""Nonnegative least squares for many targets with the same few columns, and the curvature at the solutions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from gsnmf.kernels.threads import N_CHUNKS, loop
 from gsnmf.support.arrays import Doubles
 
 _CHANCES = 3
-"""Exchanges of all wrong indices that may fail to leave fewer of them than ever before."""
+"""How often in a row a full exchange may fail to set a new low in the number of wrong indices."""
 
 _GUESSING_SWEEPS = 3
 
@@ -33,10 +33,10 @@ def nonnegative_least_squares(X: Doubles, triangle: Doubles, targets: Doubles) -
     """Turn each row x of X in place into the minimiser of |R x - b| over x >= 0, b its row of ``targets``.
 
     R is upper triangular with columns of unit length. Block principal pivoting (Kim and Park 2011), started from the
-    positive entries of x: solve on the passive set, exchange all indices of the wrong sign, or only the last one when
-    that has stopped helping, which ends after finitely many steps. Where it meets columns that depend on each other to
-    working precision, the active-set method of Lawson and Hanson takes over. Passive sets are solved by their Gram
-    matrix and refined with R itself, which makes them as accurate as a QR decomposition would.
+    positive entries of x: solve on the passive set, exchange all indices of the wrong sign, or only the last one once
+    that no longer helps; this ends after finitely many steps. If it meets columns that depend on each other to working
+    precision, the active-set method of Lawson and Hanson takes over. Solutions on the passive set come from its Gram
+    matrix and are refined with R itself, so they are as accurate as those of a QR decomposition.
 
     References
     ----------
@@ -58,18 +58,18 @@ def nonnegative_least_squares(X: Doubles, triangle: Doubles, targets: Doubles) -
 def nonnegative_quadratic(X: Doubles, gram: Doubles, linear: Doubles) -> None:
     """Turn each row of X, which holds zeros, in place into the minimiser x of x G x / 2 - x . b over x >= 0.
 
-    b is its row of ``linear``. G has a unit diagonal and is well conditioned; `nonnegative_least_squares` is for all
-    others. Coordinate descent that passes over what stays zero guesses the positive entries, and block principal
-    pivoting makes them right, so that the cost follows the number of those.
+    b is the matching row of ``linear``. G must have a unit diagonal and be well conditioned; otherwise use
+    `nonnegative_least_squares`. Coordinate descent guesses the positive entries and skips what stays zero; block
+    principal pivoting then makes the guess exact. The cost thus follows the number of positive entries.
     """
     lower = np.asarray(np.linalg.cholesky(gram), dtype=np.float64)
     _solve_rows(X, lower, gram, linear, True, False, work=8 * X.size * X.shape[1])
 
 
 def passive_inverses(X: Doubles, gram: Doubles) -> Doubles:
-    """Inverse of the Gram matrix of the positive entries of each row of X, with zeros around it, its upper triangle.
+    """Upper triangle of the inverse Gram matrix of the positive entries of each row of X, zero elsewhere.
 
-    Zero where those columns depend on each other.
+    All zero where those columns depend on each other.
     """
     n, r = X.shape
     inverses = np.zeros((n, r * (r + 1) // 2))
@@ -99,7 +99,7 @@ def _solve_chunk(
         for i in range(r):
             x[i] = 0.0
             target[i] = right[j, i]
-            if by_gram:  # columns hold the lower triangle: solve for the target that has these products with them
+            if by_gram:  # columns hold the lower triangle: solve for the target with these products
                 for k in range(i):
                     target[i] -= columns[i, k] * target[k]
                 target[i] /= columns[i, i]
@@ -110,7 +110,7 @@ def _solve_chunk(
 
 @compiled(inner=True, reordered=True)
 def _guess(x: Doubles, gram: Doubles, linear: Doubles, buffers: Doubles) -> None:
-    """A few sweeps of coordinate descent from zero, at the cost of those entries that change."""
+    """A few sweeps of coordinate descent from zero; the cost follows the entries that change."""
     slopes = buffers[SLOPES]
     for i in range(x.size):
         slopes[i] = linear[i]
@@ -138,7 +138,7 @@ def _principal_pivoting(
 ) -> bool:
     """Block principal pivoting from the positive entries of x; False if it met dependent columns.
 
-    ``right`` is the target, or, ``by_gram``, its products with the columns.
+    ``right`` is the target or, with ``by_gram``, its products with the columns.
     """
     r = x.size
     for i in range(r):
@@ -187,7 +187,7 @@ def _is_wrong(value: float, passive: bool, slope: float, threshold: float) -> bo
 def _gram_solution(
     gram: Doubles, indices: NDArray[np.int64], size: int, linear: Doubles, lower: Doubles, buffers: Doubles
 ) -> None:
-    """Solution z on the passive set, and the slopes that it leaves."""
+    """Solution z on the passive set, and the slopes at z."""
     slopes, z = buffers[SLOPES], buffers[SOLUTION]
     for a in range(size):
         z[a] = linear[indices[a]]

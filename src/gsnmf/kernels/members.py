@@ -13,12 +13,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gsnmf.kernels.active_set import DEPENDENT, append, solve
+from gsnmf.kernels.active_set import DEPENDENT, append, move, solve, without_zeros
 from gsnmf.kernels.compilation import compiled
 from gsnmf.support.arrays import Doubles, Flags, Indices
 
 _FLAT = 1e-14
-"""Slopes below this part of the largest product are rounding."""
+"""Slopes below this fraction of the largest product are rounding."""
 
 
 @compiled()
@@ -77,60 +77,31 @@ def _solve_members(
             for a in range(size):
                 z[a] = linear[indices[a]]
             solve(lower, size, z)
-            if not _step(x, z, indices, size):
+            if not move(x, z, indices, size):
                 break
             if x[entering] == 0.0:
                 blocked[entering] = 1
-            size = _refactored(gram, x, lower, indices, size)
+            size = without_zeros(x, gram, lower, indices, size)
     explained = 0.0
     for i in range(q):
         explained += linear[i] * x[i]
     return explained
 
 
-@compiled(inner=True)
-def _step(x: Doubles, z: Doubles, indices: NDArray[np.int64], size: int) -> bool:
-    """Go from x to z as far as no weight becomes negative; whether one has become zero on the way."""
-    step, leaving = 1.0, int(np.int64(-1))
-    for a in range(size):
-        current = x[indices[a]]
-        if z[a] <= 0.0 and current <= step * (current - z[a]):
-            step, leaving = (current / (current - z[a]) if current > 0.0 else 0.0), indices[a]
-    for a in range(size):
-        i = indices[a]
-        x[i] = z[a] if leaving < 0 else max(0.0, x[i] + step * (z[a] - x[i]))
-    if leaving >= 0:
-        x[leaving] = 0.0
-    return leaving >= 0
-
-
-@compiled(inner=True)
-def _refactored(gram: Doubles, x: Doubles, lower: Doubles, indices: NDArray[np.int64], size: int) -> int:
-    """The Cholesky factor of the members that have kept their weight, and its size."""
-    kept = int(np.int64(0))
-    for a in range(size):
-        i = indices[a]
-        if x[i] > 0.0 and append(gram, i, lower, indices, kept):
-            kept += 1
-        else:
-            x[i] = 0.0
-    return kept
-
-
 @compiled()
 def best_change(
     members: Indices, rows: Doubles, diagonal: Doubles, linear: Doubles, allowed: Flags, most: int, least: float
 ) -> tuple[int, int, float]:
-    """The addition, or with all members present the exchange, of one member that explains most.
+    """The one change that explains most: add a member or, if there are ``most`` of them already, exchange one.
 
     Parameters
     ----------
     members : int array of length q
         Present members, all with positive weight.
     rows : array, shape (q, n)
-        Their rows of G.
+        The rows of G at the members.
     diagonal : array of length n
-        Of G.
+        The diagonal of G.
     linear : array of length n
         b.
     allowed : bool array of length n
@@ -143,17 +114,17 @@ def best_change(
     Returns
     -------
     position, index, explained
-        The position in ``members`` that takes the new index, q for an addition, and what all then explain. The position
-        is -1 if no change explains more than ``least``.
+        The position in ``members`` that takes the new index (q for an addition), the index, and what all members then
+        explain. The position is -1 if no change explains more than ``least``.
 
     Notes
     -----
-    Without the bounds on the weights of the other members a change would explain
+    If the weights of the other members could be negative, a change would explain
 
     .. math:: b_K^T G_{KK}^{-1} b_K + \\max(0, s_j)^2 / d_j ,
 
-    where s_j and d_j are what the kept members K leave of b_j and of the diagonal. That is an upper bound, so that the
-    exact problem is solved only where this bound exceeds the best change so far.
+    where s_j and d_j are what the kept members K leave of b_j and of the diagonal. This is an upper bound, so the exact
+    problem is solved only where it exceeds the best change so far.
     """
     q = members.size
     size = q + 1 if q < most else q

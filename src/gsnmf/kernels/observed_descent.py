@@ -1,4 +1,4 @@
-"""Compiled coordinate descent on the problems of `gsnmf.kernels.observed_entries`, over some of the unknowns."""
+"""Compiled coordinate descent for the problems of `gsnmf.kernels.observed_entries`, over some of the unknowns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gsnmf.support.arrays import Doubles
 
 EVERYTHING = np.ones((0, 0), dtype=bool)
 NOWHERE = np.ones((0, 0))
-"""In place of arrays of one number per unknown: all unknowns are free, and none has a prior value."""
+"""Stands for "all unknowns are free, and none has a prior value" where an array would have a number for each."""
 
 
 def descend_rows(
@@ -46,8 +46,8 @@ def descend_rows(
     Returns
     -------
     array, shape (m,)
-        Squared violation of the optimality conditions of each row before the sweeps, over the free unknowns, each in
-        the unit in which its own second derivative is one.
+        Squared violation of the optimality conditions of each row before the sweeps, over the free unknowns, each
+        scaled so that its second derivative is one.
 
     Examples
     --------

@@ -25,7 +25,7 @@ from gsnmf.support.arrays import Doubles, Floats
 
 
 class Entries(NamedTuple):
-    """Observed entries by rows, as in a CSR array, of which stored zeros are entries like others."""
+    """Observed entries by rows, as in a CSR array; stored zeros are entries like any other."""
 
     indptr: NDArray[np.integer[Any]]
     indices: NDArray[np.integer[Any]]
@@ -56,9 +56,8 @@ def ridge_rows(entries: Entries, F: Doubles, ridge: float) -> Doubles:
 def nonnegative_rows(entries: Entries, F: Doubles, least: float = 0.0) -> tuple[Doubles, Doubles]:
     """The minimiser x >= 0 of each row's problem, and the squared violation of its optimality conditions.
 
-    Each unknown is measured in the unit in which its own second derivative is one. An unknown without a second
-    derivative, because F is zero at all observed entries of the row, is zero; so is one of whose column of F the row
-    shows less than the part ``least`` of the squared length.
+    Each unknown is scaled so that its second derivative is one. An unknown is zero if F is zero at all observed entries
+    of the row, or if these entries hold less than the fraction ``least`` of the squared length of its column of F.
 
     Notes
     -----
@@ -94,7 +93,7 @@ def simplex_rows(entries: Entries, F: Doubles) -> Doubles:
 
 
 def row_grams(entries: Entries, F: Doubles) -> tuple[Doubles, Doubles]:
-    """The Gram matrix of each row's problem with a unit diagonal, and the square roots of the diagonals before.
+    """The Gram matrix of each row's problem, scaled to a unit diagonal, and the square roots of the original diagonals.
 
     Where a diagonal entry is zero, so are its row and column.
     """
@@ -169,7 +168,7 @@ def _unit_diagonal(gram: Doubles, lengths: Doubles) -> None:
 
 @compiled(inner=True, reordered=True)
 def _factorize(gram: Doubles) -> None:
-    """Cholesky factor in the lower triangle, in place; a pivot that rounding has made of nothing becomes zero."""
+    """Cholesky factor in the lower triangle, in place; a pivot that is only rounding becomes zero."""
     r = gram.shape[0]
     for k in range(r):
         diagonal = gram[k, k]

@@ -29,8 +29,8 @@ def project_on_simplex(X: Floats, exact: bool) -> None:
 def descend_on_simplex(X: Floats, target: Floats, gram: Floats, exact: bool, max_steps: int, tolerance: float) -> None:
     """Improve X in place: a fast projected gradient method on x'Gx / 2 - t'x over the simplex of `project_on_simplex`.
 
-    Nesterov's method with step 1 / lambda_max(G), restarted without momentum when a step would raise the objective of
-    a block of columns: it never rises. X must be in the simplex; the other parameters are those of
+    Nesterov's method with step 1 / lambda_max(G), restarted without momentum when a step would raise the objective of a
+    block of columns, so the objective never rises. X must be in the simplex; the other parameters are those of
     `gsnmf.kernels.coordinate_descent.descend`.
     """
     largest = float(linalg.eigh(gram, eigvals_only=True, subset_by_index=[len(gram) - 1] * 2)[0])
@@ -64,10 +64,10 @@ def _project_block(X: Floats, exact: bool, start: int, stop: int) -> None:
                 active[j] += one if above else zero
         moving = 0
         for j in range(width):
-            if zero < active[j] < previous[j]:  # otherwise the column is done: what is above has not changed
+            if zero < active[j] < previous[j]:  # otherwise done: the entries above the shift are the same
                 previous[j] = active[j]
                 solution = (total[j] - one) / active[j]
-                if solution > shift[j]:  # always, unless the sum is below one and may be
+                if solution > shift[j]:  # always, unless the sum is below one and may stay so
                     shift[j] = solution
                     moving += 1
     for i in range(r):

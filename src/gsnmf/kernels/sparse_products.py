@@ -1,7 +1,7 @@
 """Products of sparse matrices on all cores, accumulated in double precision.
 
-Index arrays may be of 32 or 64 bits. Compiled loops read them as unsigned numbers: Numba would otherwise ask of each
-index whether it is negative, which takes longer than the multiplication.
+Index arrays may be of 32 or 64 bits. Compiled loops read them as unsigned numbers. Otherwise Numba would check each
+index for a negative sign, which takes longer than the multiplication.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from gsnmf.kernels.threads import N_CHUNKS, loop, small
 from gsnmf.support.arrays import Doubles, Floats
 
 _NARROW = 8
-"""Columns of a block below which sums are taken column by column: vectors so short do not pay."""
+"""A block with fewer columns than this is summed column by column: shorter vectors do not pay off."""
 
 
 def sparse_dot(matrix: sp.csr_array, block: Floats) -> Floats:
     """Product of an m x n sparse matrix by rows with a dense vector or an n x k block, in the precision of the block.
 
-    Each entry of the product is a sum in double precision, in the order in which the entries of a row are stored, so
-    that neither the number of threads nor the memory order of the block changes the result. A block in Fortran order is
+    Each entry of the product is summed in double precision, in the order in which the entries of a row are stored, so
+    neither the number of threads nor the memory order of the block changes the result. A block in Fortran order is
     copied.
 
     Examples
@@ -34,7 +34,7 @@ def sparse_dot(matrix: sp.csr_array, block: Floats) -> Floats:
     """
     width = 1 if block.ndim == 1 else block.shape[1]
     work = 2 * matrix.nnz * width
-    if small(work):  # nothing to be compiled for
+    if small(work):  # too little work to compile anything for
         exact = matrix.astype(np.float64, copy=False) @ block.astype(np.float64, copy=False)
         return np.asarray(exact, dtype=block.dtype)
     product = np.empty((matrix.shape[0], width), dtype=block.dtype)
@@ -44,7 +44,7 @@ def sparse_dot(matrix: sp.csr_array, block: Floats) -> Floats:
 
 
 def sparse_gram_rows(chosen: sp.csc_array, matrix: sp.csr_array) -> Doubles:
-    """The product of the transpose of a sparse matrix by columns with one by rows, as an array."""
+    """The product A'B of sparse matrices, A held by columns and B by rows, as a dense array."""
     product = np.zeros((chosen.shape[1], matrix.shape[1]))
     work = 2 * chosen.nnz * (matrix.nnz / max(1, matrix.shape[0]))
     left = chosen.indptr, chosen.indices, chosen.data
@@ -62,7 +62,7 @@ def sparse_column_sums(matrix: sp.csr_array | sp.csc_array, *, squared: bool = F
     (array([7., 2.]), array([25.,  4.]))
     """
     sums = np.zeros(matrix.shape[1])
-    if small(matrix.nnz):  # nothing to be compiled for
+    if small(matrix.nnz):  # too little work to compile anything for
         by_columns = matrix.format == "csc"
         columns = np.arange(sums.size).repeat(np.diff(matrix.indptr)) if by_columns else matrix.indices
         entries = np.square(matrix.data, dtype=np.float64) if squared else matrix.data
@@ -94,7 +94,7 @@ def _sum_columns(indptr: Any, data: Any, squared: bool, sums: Doubles) -> None:
 
 @compiled(inner=True)
 def _first_row(indptr: Any, chunk: int) -> int:
-    """The row at which a chunk begins, if all chunks are to have about as many stored entries."""
+    """The row at which a chunk begins, if all chunks are to have about the same number of stored entries."""
     goal = indptr[indptr.size - 1] * chunk // N_CHUNKS
     low, high = 0, indptr.size - 1
     while low < high:

@@ -5,7 +5,7 @@ r"""Compiled least squares on the unit simplex: nonnegative weights that sum to 
 for many targets b and one matrix R. Every point of the simplex satisfies :math:`e^T x = 1`, so a row
 :math:`\sqrt s\, e^T` below R and an entry :math:`\sqrt s` below b change neither the objective nor the minimiser. With
 this row the columns are linearly independent as soon as they are *affinely* independent, which is all that the problem
-needs: a zero column, or one column that is a multiple of another, is no special case.
+needs: a zero column, or a column that is a multiple of another, is no special case.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def simplex_least_squares(triangle: Doubles, targets: Doubles) -> Doubles:
     Returns
     -------
     array, shape (n, r)
-        The minimiser for each target. Rows are nonnegative and sum to one up to rounding. Where columns are affinely
-        dependent the minimiser is not unique, and one of them is returned.
+        The minimiser for each target. Rows are nonnegative and sum to one up to rounding. If columns are affinely
+        dependent, the minimiser is not unique, and one of the minimisers is returned.
 
     Notes
     -----
@@ -103,7 +103,7 @@ def from_nearest(
     buffers: Doubles,
     indices: NDArray[np.int64],
 ) -> None:
-    """The active-set method for one target, from the nearest column; x is zero before, and ``with_sum`` is True."""
+    """The active-set method for one target, from the nearest column. On entry x is zero and ``with_sum`` is True."""
     nearest, best, squared = int(np.int64(0)), -np.inf, 0.0
     for i in range(x.size):
         value = slope(columns, i, target) - 0.5 * gram[i, i]

@@ -1,9 +1,9 @@
 """The one policy on threads: when compiled loops and BLAS may use more than one core.
 
-Threads wait for each other at the end of a loop. That costs more than it saves where there is little to do, the more so
-where other work wants the cores, so that `PARALLEL_WORK` operations decide, for every kernel. BLAS is kept to one
-thread around the kernels (`single_threaded_blas`), because its threads wait busily between products and take the cores
-from the kernels; only products much larger than a kernel's work are worth that (`blas_threads`).
+Threads wait for each other at the end of a loop. With little work that costs more than it saves, all the more if other
+programs want the cores. So every kernel uses threads only from `PARALLEL_WORK` operations on. BLAS is kept to one
+thread around the kernels (`single_threaded_blas`), because its threads spin between products and take the cores from
+the kernels; only much larger products are worth that (`blas_threads`).
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ PARALLEL_WORK = 1 << 18
 """Operations, a fraction of a millisecond, below which threads cost more than they save."""
 
 _BLAS_WORK = 1 << 32
-"""Multiplications, times processors, in a product from which BLAS threads gain more than they take from the kernels."""
+"""Multiplications in a product, times processors, above which BLAS threads gain more than they cost the kernels."""
 
 N_CHUNKS = 64
-"""Parts into which a loop over rows falls that needs working memory for each part: row j is in part j modulo this.
+"""Number of parts of a loop over rows that needs working memory for each part. Row j is in part j modulo this.
 
 Rows that take long are often neighbours; this way every thread gets some of them.
 """
@@ -38,15 +38,15 @@ _IN_ONE_THREAD = ContextVar("_IN_ONE_THREAD", default=False)
 
 
 def small(work: float) -> bool:
-    """Whether so many operations are too few for threads, or for anything else that costs as much as they do."""
+    """Whether ``work`` operations are too few to be worth threads, or anything else with a similar overhead."""
     return work < PARALLEL_WORK
 
 
 class Loop:
     """A compiled loop over ``numba.prange``, run in one thread or in all of them.
 
-    Only one thread of Python at a time runs a loop on all cores; others that arrive meanwhile run theirs in one. Some
-    of Numba's threading layers end the process otherwise, and all of them would share the same cores.
+    Only one Python thread at a time runs a loop on all cores; others that arrive meanwhile run theirs on one core.
+    Otherwise some of Numba's threading layers would end the process, and all loops would compete for the same cores.
 
     Parameters
     ----------
@@ -85,21 +85,21 @@ class Loop:
 
 
 def loop(*, reordered: bool = False) -> Callable[[Callable[..., None]], Loop]:
-    """Decorator that makes a `Loop` of a function."""
+    """Decorator that turns a function into a `Loop`."""
     return lambda function: Loop(function, reordered=reordered)
 
 
 def _copy(function: FunctionType, name: str) -> FunctionType:
-    """The same function under another name, by which its compiled form is known on disk."""
+    """The same function under another name, under which its compiled form is kept on disk."""
     copy = FunctionType(function.__code__, function.__globals__, name, function.__defaults__, function.__closure__)
     copy.__qualname__, copy.__module__ = name, function.__module__
     return copy
 
 
 class _Cores:
-    """Who may use all cores: one thread of Python at a time, and no process forked from one that has used them.
+    """Who may use all cores: one Python thread at a time, and no process forked from one that has used them.
 
-    The threads that a library has started do not survive a fork, and GNU OpenMP ends a process that calls them then.
+    Threads that a library has started do not survive a fork, and GNU OpenMP ends a process that then calls them.
     """
 
     def __init__(self) -> None:
@@ -108,7 +108,7 @@ class _Cores:
         self._lost = False
 
     def acquire(self) -> bool:
-        """Take all cores; False if this thread has to do with one. Whoever has taken them must `release` them."""
+        """Take all cores; False if this thread must make do with one. Whoever takes them must `release` them."""
         if self._lost or _IN_ONE_THREAD.get() or not self._taken.acquire(blocking=False):
             return False
         self._started = True
@@ -122,7 +122,7 @@ class _Cores:
         self._taken.release()
 
     def forget(self) -> None:
-        """Begin anew in a forked process."""
+        """Start over in a forked process."""
         self._taken = Lock()
         self._lost = self._started
 
@@ -130,8 +130,8 @@ class _Cores:
 class _SingleThreadedBLAS:
     """Keeps BLAS to one thread for as long as anyone wants it.
 
-    The number of BLAS threads belongs to the whole process. The first to ask for one thread sets it, and the last to
-    leave restores what the first has found, whatever the order in which threads of Python come and go.
+    The number of BLAS threads belongs to the whole process. The first caller to ask for one thread sets it, and the
+    last to leave restores what the first one found, in whatever order Python threads come and go.
     """
 
     def __init__(self) -> None:
@@ -154,7 +154,7 @@ class _SingleThreadedBLAS:
                     self._limit.restore_original_limits()
 
     def forget(self) -> None:
-        """Do not wait, in a forked process, for a thread that was about to enter or leave: it does not exist here."""
+        """In a forked process, do not wait for a thread that was about to enter or leave: it does not exist here."""
         self._lock = Lock()
 
 
@@ -165,9 +165,9 @@ def _thread_pools() -> ThreadpoolController:
 
 @contextmanager
 def _in_control() -> Iterator[None]:
-    """Let this thread of Python change the number of BLAS threads, and any other one afterwards.
+    """Let this Python thread change the number of BLAS threads, and any other one afterwards.
 
-    threadpoolctl lets only the thread that was first do so, and ignores all others silently. Here they take turns.
+    threadpoolctl lets only the first thread do so and silently ignores all others. Here they take turns.
     """
     releases = [getattr(library, "clear_controlling_thread", None) for library in _thread_pools().lib_controllers]
     for release in filter(None, releases):
@@ -187,12 +187,12 @@ if hasattr(os, "register_at_fork"):
 
 
 def n_threads_allowed() -> int:
-    """How many threads a caller may start for work of its own."""
+    """How many threads a caller may start for its own work."""
     return 1 if _IN_ONE_THREAD.get() else int(numba.get_num_threads())
 
 
 def single_threaded_blas() -> AbstractContextManager[None]:
-    """Keep BLAS to one thread for a while: its waiting threads would take the cores from the compiled kernels.
+    """Keep BLAS to one thread within the block: its waiting threads would take the cores from the compiled kernels.
 
     Any number of threads may enter and leave at any time; afterwards BLAS has as many threads as before.
     """
@@ -200,14 +200,14 @@ def single_threaded_blas() -> AbstractContextManager[None]:
 
 
 def blas_threads(n_multiplications: float) -> AbstractContextManager[None]:
-    """One BLAS thread, unless products are so large that its waiting threads gain more than they take from kernels."""
+    """One BLAS thread, unless products are so large that more threads gain more than they cost the kernels."""
     large = n_multiplications * (os.cpu_count() or 1) >= _BLAS_WORK
     return nullcontext() if large else single_threaded_blas()
 
 
 @contextmanager
 def in_one_thread() -> Iterator[None]:
-    """Keep the kernels called here to this thread: a task of Dask is one of several that share the cores."""
+    """Keep the kernels called here to this thread: a Dask task is one of several that share the cores."""
     token = _IN_ONE_THREAD.set(True)
     try:
         yield
