@@ -1,8 +1,8 @@
-"""Everything that an algorithm may ask of a matrix: the check of input, one protocol, and the kinds behind it.
+"""Everything that an algorithm may ask of a matrix: input checks, one protocol, and the kinds behind it.
 
 | | |
 |---|---|
-| `checks`, `wrapping`, `holding` | the entrance: from anything that a person calls a matrix to a checked `Matrix` |
+| `checks`, `wrapping`, `holding` | the entrance: turn anything matrix-like into a checked `Matrix` |
 | `protocol` | what an algorithm may ask |
 | `in_memory` | most of it, from a few products |
 | `dense`, `sparse`, `chunked` | the kinds: NumPy, SciPy, Dask |

@@ -15,24 +15,24 @@ from gsnmf.matrices.remedies import Remedies, remedies_for
 from gsnmf.support.arrays import Floats, Indices, RawMatrix, Sparse
 from gsnmf.support.foreign import refuse_foreign
 
-_CHECK_BLOCK = 1 << 22  # entries looked at together: bounds the memory of a check, also on a memory map
+_CHECK_BLOCK = 1 << 22  # entries checked at a time: bounds the memory of a check, even on a memory map
 _PARTS = ("data", "indices", "indptr")
 
 
 def check_matrix(matrix: Any, *, name: str = "matrix", origin: tuple[int, int] = (0, 0)) -> RawMatrix:
     """Return ``matrix`` as a nonnegative float array or canonical sparse array, or say what is wrong with it.
 
-    float32 and float64 stay what they are, every other real type becomes float64. Nothing is copied that
-    already has the right form, and the input is never changed.
+    float32 and float64 stay what they are, every other real type becomes float64. What already has the right form is
+    not copied, and the input is never changed.
 
     Parameters
     ----------
     matrix : array-like, DataFrame, or SciPy sparse array or matrix of any format, shape (m, n)
         Two-dimensional, at least one row and one column, entries finite and not negative.
     name : str
-        How error messages call it.
+        Its name in error messages.
     origin : pair of int
-        Position, in error messages, of the first entry.
+        Position of the first entry, for error messages.
 
     Returns
     -------
@@ -64,7 +64,7 @@ def check_with_largest(
 ) -> tuple[RawMatrix, float]:
     """`check_matrix`, and the largest entry, which the same pass over the entries finds.
 
-    ``remedies`` say what to do about NaN and negative entries; by default what ``name`` tells.
+    ``remedies`` say what to do about NaN and negative entries; by default they follow from ``name``.
     """
     checked = _canonical_sparse(matrix, name, origin) if sp.issparse(matrix) else as_floats(matrix, name=name)
     if min(checked.shape) == 0:
@@ -75,7 +75,7 @@ def check_with_largest(
 def check_rank(rank: Any, shape: tuple[int, int], *, name: str = "rank") -> int:
     """Return ``rank``, which error messages call ``name``, as an int in [1, max(shape)], or say what is allowed.
 
-    More indices than the rank of the matrix can be of use: a 3 x n matrix may have n extreme columns.
+    More indices than the rank of the matrix can be useful: a 3 x n matrix may have n extreme columns.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def check_rank(rank: Any, shape: tuple[int, int], *, name: str = "rank") -> int:
 def check_rank_pair(rank: Any, shape: tuple[int, int], *, name: str = "rank") -> tuple[int, int]:
     """Return ``rank`` as a pair (n_columns, n_rows) that a matrix of this shape can give.
 
-    Error messages call it ``name``, and columns and rows features and samples for the estimator's ``"n_components"``.
+    Error messages call it ``name``; for the estimator's ``"n_components"`` they speak of features and samples.
     """
     columns, rows = ("n_features", "n_samples") if name == "n_components" else ("n_columns", "n_rows")
     try:
@@ -111,7 +111,7 @@ def check_rank_pair(rank: Any, shape: tuple[int, int], *, name: str = "rank") ->
 
 
 def check_indices(indices: Any, length: int, name: str, *, distinct: bool = True) -> Indices:
-    """Return ``indices`` as positions in [0, length), by default distinct ones, in the order given."""
+    """Return ``indices``, by default distinct, as positions in [0, length) in the order given."""
     given = np.asarray(indices)
     if given.size == 0:
         return np.empty(0, dtype=np.intp)
@@ -153,7 +153,7 @@ def float_type(dtype: np.dtype[Any], name: str) -> type[np.floating[Any]]:
 
 
 def as_floats(matrix: Any, *, name: str = "matrix") -> Floats:
-    """Return anything dense as a two-dimensional float array, of whatever entries, or say what is wrong with it."""
+    """Return anything dense as a two-dimensional float array, with any entries, or say what is wrong with it."""
     if type(matrix).__module__.startswith("dask"):
         if hasattr(matrix, "to_dask_array"):
             raise TypeError(f"{name} is a Dask DataFrame; pass {name}.to_dask_array(lengths=True).")
@@ -170,13 +170,13 @@ def as_floats(matrix: Any, *, name: str = "matrix") -> Floats:
     if array.dtype == object:
         array = _numbers_from_objects(array, name)
     target = float_type(array.dtype, name)
-    with np.errstate(over="ignore"):  # an overflowing long double is found as infinite below
+    with np.errstate(over="ignore"):  # an overflowing long double is reported as infinite below
         # byte order counts: compiled kernels want the machine's own
         return array.astype(np.dtype(target), copy=False, subok=False)
 
 
 def _remedy(n_dimensions: int, name: str) -> str:
-    """What to do with an array of another number of dimensions."""
+    """What to do with an array that is not two-dimensional."""
     if n_dimensions == 1:
         return f" Reshape your data: {name}.reshape(1, -1) is one row, {name}.reshape(-1, 1) one column."
     if n_dimensions == 3:
@@ -188,7 +188,7 @@ def _remedy(n_dimensions: int, name: str) -> str:
 
 
 def _numbers_from_objects(array: NDArray[np.object_], name: str) -> NDArray[Any]:
-    """Objects that are all real numbers (a DataFrame of mixed number columns) are numbers; others are not."""
+    """An object array as floats, if all entries are real numbers, as in a DataFrame of mixed numeric columns."""
     for position, entry in np.ndenumerate(array):
         if not isinstance(entry, numbers.Real):
             raise TypeError(
@@ -199,7 +199,7 @@ def _numbers_from_objects(array: NDArray[np.object_], name: str) -> NDArray[Any]
 
 
 def canonical(matrix: Sparse) -> Sparse:
-    """A sparse matrix of known entries with sorted indices and neither duplicates nor stored zeros."""
+    """A sparse matrix with sorted indices and neither duplicates nor stored zeros."""
     return _canonical_sparse(matrix, "matrix", (0, 0))
 
 

@@ -1,4 +1,4 @@
-"""Data that is nonnegative but for a little: negative entries set to zero, and how much that was."""
+"""Nearly nonnegative data: set negative entries to zero and report how much that was."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ class Clipped(Record):
 def clip_negative(matrix: Any, *, name: str = "matrix") -> Clipped:
     """Set the negative entries of a matrix to zero.
 
-    Baselines and backgrounds that were subtracted leave small negative entries, which the model does not have.
+    Subtracting a baseline or background leaves small negative entries, which the model does not allow.
 
     Parameters
     ----------
     matrix : array-like or SciPy sparse array, shape (m, n)
         Real numbers. It is not changed. Entries that a sparse matrix stores stay stored.
     name : str
-        How messages call it.
+        Its name in messages.
 
     Returns
     -------
@@ -76,7 +76,7 @@ def clip_negative(matrix: Any, *, name: str = "matrix") -> Clipped:
 
 
 def warn_of_clipping(n_clipped: int, clipped_share: float, *, name: str = "matrix", stacklevel: int = 3) -> None:
-    """Tell the caller of a public function that more than noise was cut off."""
+    """Warn the caller of a public function that more than noise was cut off."""
     if clipped_share > LARGE_SHARE:
         warnings.warn(
             f"The negative entries of {name} were set to zero: {n_clipped} in number, {100 * clipped_share:.3g} % of "

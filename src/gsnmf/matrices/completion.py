@@ -5,14 +5,14 @@ r"""Fill the holes of a matrix by one of low rank, whose rank grows step by step
 
 A low-rank fit from scratch ends in one of many poor local minima. Growing helps: the best fit of rank k plus the
 leading singular pair of what it leaves is a good start for rank k + 1. At each rank, L and R are solved for in turn,
-each exactly, one small least-squares problem per row and per column. For a matrix with equal weights that reaches what
-truncated singular value decompositions of the filled matrix reach, in far fewer steps where much is missing. After
-every round the factors are turned to those of a singular value decomposition, so that the penalty is that of the sum of
-the singular values.
+each exactly, by one small least-squares problem per row and per column. With equal weights this reaches the same fit as
+repeated truncated singular value decompositions of the filled matrix, in far fewer steps if much is missing. After
+every round the factors are rotated to those of a singular value decomposition, so the penalty is the sum of the
+singular values.
 
 How strong the penalty has to be depends on the noise and on how few entries a row or column has. So a tenth of the
-observed entries is set aside, and the penalty grows from next to nothing as long as that lowers the error on them.
-With this penalty the factors are then fitted to all observed entries.
+observed entries is set aside, and the penalty grows from almost zero as long as the error on them falls. With this
+penalty the factors are then fitted to all observed entries.
 
 References
 ----------
@@ -38,21 +38,21 @@ from gsnmf.matrices.observed import Observed
 from gsnmf.support.arrays import Doubles, Flags, Floats, Indices
 
 _PENALTIES = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1)
-"""The penalties that are tried, as parts of the observed share of the largest singular value."""
+"""Penalties to try, as fractions of the observed share of the largest singular value."""
 
 _SET_ASIDE = 0.1
 """Share of the observed entries on which a penalty is judged."""
 
 _GROWING_ROUNDS = 5
-"""Rounds of alternating at each rank but the last."""
+"""Alternating rounds at each rank but the last."""
 
 _MAX_ROUNDS = 60
-"""Rounds of alternating at most at the last rank, for each penalty."""
+"""Limit on alternating rounds at the last rank, for each penalty."""
 
 _SETTLED = 1e-4
 _FINALLY_SETTLED = 1e-5
-"""Factors are done when a round changes the error on observed entries by less than this part, for the last fit the
-second. Holes that few entries determine settle later than the error does."""
+"""Factors are done when a round changes the error on observed entries by less than the first fraction, or, for the
+last fit, by less than the second. Holes that few entries determine settle later than the error does."""
 
 _POWER_STEPS = 8
 
@@ -70,9 +70,9 @@ class Completion:
     relative_error : float
         Weighted error on the observed entries, relative to their weighted norm.
     penalty : float
-        The penalty that was chosen, as a part of the observed share of the largest singular value.
+        The chosen penalty, as a fraction of the observed share of the largest singular value.
     n_rounds : int
-        Rounds of alternating in all.
+        Total number of alternating rounds.
     converged : bool
         Whether the last fit settled before the limit on rounds.
     """
@@ -92,7 +92,7 @@ def complete(observed: Observed, rank: int) -> Completion:
     ----------
     observed : Observed
     rank : int
-        Ranks above the smaller dimension of the matrix are that dimension.
+        Reduced to the smaller dimension of the matrix if it is larger.
 
     Returns
     -------
@@ -101,8 +101,8 @@ def complete(observed: Observed, rank: int) -> Completion:
 
     Notes
     -----
-    A round costs O(e r^2) operations for e observed entries. The entries that are set aside are chosen by a fixed seed,
-    so that the result is the same every time.
+    A round costs O(e r^2) operations for e observed entries. A fixed seed chooses the entries that are set aside, so
+    the result is the same every time.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def complete(observed: Observed, rank: int) -> Completion:
         best = error, penalty, (left, right)
     _, penalty, (left, right) = best
     left, right, error, spent = _settled(observed, left, right, penalty, tolerance=_FINALLY_SETTLED)
-    left[observed.empty_rows] = 0.0  # turning the factors has left rounding there
+    left[observed.empty_rows] = 0.0  # rotating the factors has left rounding there
     right[observed.T.empty_rows] = 0.0
     norm = math.sqrt(observed.squared_norm)
     return Completion(left, right, error / norm if norm > 0 else 0.0, penalty, n_rounds + spent, spent < _MAX_ROUNDS)
@@ -136,8 +136,9 @@ def complete(observed: Observed, rank: int) -> Completion:
 def filled(observed: Observed, completion: Completion) -> InMemoryMatrix:
     """The observed matrix with its holes filled, dense or as a `LowRankSum`, as the data was dense or sparse.
 
-    An entry with weight w is w times itself plus (1 - w) times its completion, where the largest weight is one: that
-    of a matrix with holes is itself, and that of a hole is the completion, which a dense matrix cuts off at zero.
+    With weights scaled to a maximum of one, an entry with weight w becomes w times itself plus (1 - w) times its
+    completion. So without weights an observed entry stays as it is, and a hole becomes the completion, which a dense
+    matrix cuts off at zero.
     """
     left, right = completion.left, completion.right
     weights = observed.relative_weights
@@ -152,7 +153,7 @@ def filled(observed: Observed, completion: Completion) -> InMemoryMatrix:
 
 
 def with_anchors(source: InMemoryMatrix, columns: Indices, rows: Indices, C: Floats, R: Floats) -> InMemoryMatrix:
-    """What `filled` gave, with other columns and rows at some indices; the memory of a dense matrix is used again."""
+    """The result of `filled` with other columns and rows at some indices; a dense matrix is changed in place."""
     if isinstance(source, LowRankSum):
         return source.with_columns(columns, C).T.with_columns(rows, R.T).T
     data = source.data
@@ -173,7 +174,7 @@ def _set_aside(observed: Observed) -> Flags:
 
 
 def _grown_to(observed: Observed, rank: int) -> tuple[Doubles, Doubles, int]:
-    """Factors of rank ``rank``, or less if nothing is left to be fitted, grown one by one; and the rounds spent."""
+    """Factors grown one by one to rank ``rank``, or until nothing is left to fit, and the rounds spent."""
     left, right = (np.zeros((length, 0)) for length in observed.shape)
     n_rounds = 0
     for _ in range(rank):
@@ -193,7 +194,7 @@ def _settled(
     max_rounds: int = _MAX_ROUNDS,
     tolerance: float = _SETTLED,
 ) -> tuple[Doubles, Doubles, float, int]:
-    """Factors after alternating until the error on observed entries falls no more, this error, and the rounds."""
+    """Alternate until the error on observed entries stops falling; return the factors, this error, and the rounds."""
     error, n_rounds = math.sqrt(observed.weighted_squares(residuals(observed.entries, left, right))), 0
     if left.shape[1] == 0:
         return left, right, error, 0

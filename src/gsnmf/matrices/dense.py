@@ -12,7 +12,7 @@ from gsnmf.support.arrays import Doubles, Floats, Indices
 
 
 class DenseMatrix(InMemoryMatrix):
-    """A checked NumPy array; ``largest`` is its largest entry, if that is known."""
+    """A checked NumPy array; ``largest`` is its largest entry, if known."""
 
     def __init__(self, data: Floats, largest: float | None = None) -> None:
         self.shape = (data.shape[0], data.shape[1])

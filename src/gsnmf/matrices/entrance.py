@@ -1,4 +1,4 @@
-"""The entrance for data that may have holes, weights of its entries, or negative entries."""
+"""The entrance for data with holes, entry weights or negative entries."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Admitted:
     Attributes
     ----------
     data : array, sparse or Dask array
-        The data as they were given, or with zeros in place of negative entries.
+        The data as given, or with zeros in place of negative entries.
     held : Matrix or Observed
-        A `Matrix` if every entry is observed and all have the same weight, otherwise what is observed.
+        A `Matrix` if every entry is observed with the same weight, otherwise the observed entries.
     n_clipped : int
         How many negative entries were set to zero.
     clipped_share : float
@@ -41,7 +41,7 @@ class Admitted:
     clipped_share: float = 0.0
 
     def warn(self, *, name: str = "matrix", stacklevel: int = 3, of_empty: bool = True) -> None:
-        """Tell the caller of a public function of rows and columns without an entry, and of much that was cut off."""
+        """Warn the caller of a public function about empty rows and columns, and if much was cut off."""
         if of_empty:
             warn_of_empty(self.held, name=name, stacklevel=stacklevel + 1)
         warn_of_clipping(self.n_clipped, self.clipped_share, name=name, stacklevel=stacklevel + 1)
@@ -56,7 +56,7 @@ def admit(
     name: str = "matrix",
     remedies: Remedies | None = None,
 ) -> Admitted:
-    """Check a matrix, with what is missing from it, how much its entries count, and what to do if they are negative.
+    """Check a matrix that may have missing entries, entry weights or negative entries, and hold it.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def admit(
     name : str
         How messages call it.
     remedies : Remedies, optional
-        What messages advise; by default what ``name`` tells.
+        What messages advise; by default it follows from ``name``.
 
     Examples
     --------

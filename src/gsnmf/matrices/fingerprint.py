@@ -6,8 +6,8 @@ The fingerprint holds the norm and a few numbers
 
 with fixed pseudo-random vectors. Where two matrices M and N of the same norm differ, these numbers differ by
 :math:`x_k^T (M - N) y_k / \|M\|_F`, which is of the size of :math:`\|M - N\|_F / \|M\|_F`: exchanged columns show
-as well as changed entries. Rounding shows far less than `_SAME`, so the fingerprint of a matrix is the same one
-whether the matrix is dense, sparse or in chunks, and in single or in double precision.
+as well as changed entries. Rounding shows far less than `_SAME`, so a matrix has the same fingerprint whether it is
+dense, sparse or chunked, and in single or double precision.
 
 A fingerprint costs one product with the matrix. It tells matrices apart; it does not protect against forgery.
 """
@@ -47,5 +47,5 @@ def fingerprint(matrix: Matrix) -> Doubles:
 
 
 def same_fingerprint(found: Doubles, expected: Doubles) -> bool:
-    """Whether two fingerprints may be of one matrix."""
+    """Whether two fingerprints may belong to the same matrix."""
     return found.shape == expected.shape and bool(np.all(np.abs(found - expected) <= _SAME))

@@ -11,5 +11,5 @@ from gsnmf.support.arrays import RawMatrix
 
 
 def hold(matrix: RawMatrix, largest: float | None = None) -> InMemoryMatrix:
-    """Hold a matrix that is known to be right; ``largest`` is its largest entry, if that is known."""
+    """Hold a matrix that is known to be right; ``largest`` is its largest entry, if known."""
     return DenseMatrix(matrix, largest) if isinstance(matrix, np.ndarray) else SparseMatrix(matrix, largest)

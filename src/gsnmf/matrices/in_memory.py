@@ -16,13 +16,13 @@ from gsnmf.matrices.protocol import BLOCK_BYTES, Matrix, Residual, dense, larges
 from gsnmf.support.arrays import Axis, Doubles, Floats, Indices
 
 _CANCELLED = 1e-10
-"""Below this part of what they are the difference of, Gram products have lost too many digits."""
+"""A difference of Gram products below this fraction of its terms has lost too many digits."""
 
 
 class InMemoryMatrix(Matrix):
-    """A matrix in memory, of which a subclass gives shape, dtype, data, T, dot, columns, norms and sums.
+    """A matrix in memory; a subclass provides shape, dtype, data, T, dot, columns, norms and sums.
 
-    All else follows from these. Dense and sparse matrices replace what they can do faster.
+    Everything else follows from these. Dense and sparse matrices override what they can do faster.
     """
 
     in_memory = True
@@ -37,7 +37,8 @@ class InMemoryMatrix(Matrix):
         return np.ldexp(self.columns(indices), self.exponent)
 
     def submatrix(self, indices: Indices) -> Floats | sp.csc_array:
-        """The columns at increasing ``indices``, sparse if the matrix is; all of a dense matrix are not copied."""
+        """The columns at increasing ``indices``, sparse if the matrix is; no copy if these are all columns of a dense
+        one."""
         return self.columns(indices)
 
     def gram_rows(self, indices: Indices) -> Doubles:  # noqa: D102
@@ -67,7 +68,7 @@ class InMemoryMatrix(Matrix):
         return ImplicitResidual(self, W, H)
 
     def squared_residual(self, W: Floats, H: Floats) -> float:
-        """||M - W H||_F^2 by Gram products, and where these cancel from the residual itself, in blocks of rows."""
+        """||M - W H||_F^2 by Gram products or, if these cancel, from the residual itself, in blocks of rows."""
         W, H = W.astype(np.float64, copy=False), H.astype(np.float64, copy=False)
         explained = float(np.vdot(W.T @ W, H @ H.T)) if W.shape[1] else 0.0
         squared = self.squared_norm - 2.0 * self.inner(W, H) + explained

@@ -1,4 +1,4 @@
-"""A sparse matrix plus one of low rank, behind the matrix protocol and never formed.
+"""A sparse matrix plus a low-rank matrix, never formed, behind the matrix protocol.
 
 A matrix with holes that a low-rank matrix fills is of this kind: the observed entries are the low-rank matrix plus a
 sparse correction, and everywhere else the low-rank matrix stands by itself.
@@ -34,11 +34,11 @@ class LowRankSum(InMemoryMatrix):
     rows of S; the norms of all columns cost O(nnz + (m + n) k^2). The memory is that of S in both orders and of the
     factors.
 
-    *Sign.* The protocol speaks of nonnegative matrices. Here single entries may be below zero, by as much as a
-    low-rank approximation of nonnegative data is, and setting them to zero would need all of them. Selection and search
-    use products, norms and sums of columns, which are those of the matrix as it is, and so consistent with each other.
-    What is handed to people, `raw_columns` and the left factor, is cut off at zero, and weights that are fitted on
-    observed entries use these nonnegative columns.
+    *Sign.* The protocol speaks of nonnegative matrices. Here single entries may be slightly negative, as in any
+    low-rank approximation of nonnegative data, and setting them to zero would mean forming all of them. Selection and
+    search use products, norms and column sums of the matrix as it is, which are consistent with each other. What users
+    get, `raw_columns` and the left factor, is cut off at zero, and weights fitted to observed entries use these
+    nonnegative columns.
 
     Examples
     --------
@@ -56,7 +56,7 @@ class LowRankSum(InMemoryMatrix):
 
     @property
     def data(self) -> LowRankSum:
-        """The matrix itself: there is no array of which it was made."""
+        """The matrix itself: it was not made from an array."""
         return self
 
     @property
@@ -116,7 +116,7 @@ class LowRankSum(InMemoryMatrix):
 
     @cached_property
     def squared_column_norms(self) -> Doubles:
-        """|s_j|^2 + 2 r_j'L's_j + r_j'L'L r_j, of which rounding may leave less than nothing: then zero."""
+        """|s_j|^2 + 2 r_j'L's_j + r_j'L'L r_j, or zero if rounding makes it negative."""
         images, gram = self._products_of_left
         mixed = np.einsum("jk,jk->j", self.right, 2.0 * images + self.right @ gram)
         squares = self._sparse.squared_column_norms

@@ -1,7 +1,7 @@
-"""A matrix of which some entries were not observed, or count less than others.
+"""A matrix in which some entries were not observed, or count less than others.
 
-What is observed is held by rows and by columns. A stored zero is an observed zero. No dense array is made of sparse
-data.
+The observed entries are held by rows and by columns. A stored zero is an observed zero. Sparse data never becomes a
+dense array.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Observed:
     from_dense : bool
         Whether the matrix was a dense array.
     missing_values : {"nan", "unstored", None}
-        How the matrix says what is missing.
+        How the matrix marks missing entries.
 
     Examples
     --------
@@ -91,7 +91,7 @@ class Observed:
 
     @cached_property
     def relative_weights(self) -> Doubles:
-        """Weight of every stored entry as a part of the largest weight."""
+        """Weight of every stored entry relative to the largest weight."""
         if self.weights is None:
             return np.ones(self.values.nnz)
         return self.weights.astype(np.float64) / float(self.weights.max())
@@ -107,20 +107,20 @@ class Observed:
         return self.weighted_squares(self.values.data)
 
     def weighted_squares(self, numbers: Floats) -> float:
-        """Weighted sum of the squares of one number per stored entry."""
+        """Weighted sum of squares, for one number per stored entry."""
         doubles = numbers.astype(np.float64, copy=False)
         weighted = doubles if self.weights is None else doubles * self.weights
         return float(np.vdot(doubles, weighted))
 
     def part(self, keep: Flags) -> Observed:
-        """The stored entries that ``keep`` has a True for, in the order in which they are stored."""
+        """The stored entries where ``keep`` is True; it has one flag per entry, in storage order."""
         counts = np.concatenate([[0], np.cumsum(keep)])[self.values.indptr]
         values = sp.csr_array((self.values.data[keep], self.values.indices[keep], counts), shape=self.shape)
         weights = None if self.weights is None else self.weights[keep]
         return Observed(values, weights, from_dense=self.from_dense, missing_values=self.missing_values)
 
     def weighted(self, of_rows: Doubles, of_columns: Doubles) -> Observed:
-        """The same entries with each weight times that of its row and that of its column; without those of weight 0.
+        """The same entries, each weight multiplied by that of its row and its column; entries of weight 0 are dropped.
 
         Examples
         --------
@@ -146,7 +146,7 @@ class Observed:
 def observe(
     matrix: Any, *, missing_values: MissingValues = None, entry_weights: Any = None, name: str = "matrix"
 ) -> Observed:
-    """Check a matrix with holes, or with weights of its entries, and hold what is observed.
+    """Check a matrix with holes or entry weights, and hold its observed entries.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ def observe(
     entry_weights : array or sparse array, shape (m, n), optional
         Nonnegative weight of every entry in the sum of squares; 0, or not stored in a sparse array, means missing.
     name : str
-        How messages call the matrix.
+        Name of the matrix in messages.
 
     Returns
     -------
@@ -214,7 +214,7 @@ def check_missing_values(missing_values: Any) -> MissingKind:
 
 
 def warn_of_empty(held: Any, *, name: str = "matrix", stacklevel: int = 3) -> None:
-    """Tell the caller of a public function of rows and columns without an observed entry."""
+    """Warn the caller of a public function about rows and columns without an observed entry."""
     if not isinstance(held, Observed):
         return
     empty_columns, empty_rows = held.T.empty_rows.size, held.empty_rows.size
@@ -290,7 +290,7 @@ _WITH_DATA = ("csr", "csc", "coo", "bsr", "dia")
 
 
 def _checked_weights(entry_weights: Any, shape: tuple[int, ...]) -> RawMatrix:
-    """Nonnegative and finite weights of the right shape, of which one is positive."""
+    """Nonnegative, finite weights of the right shape, at least one of them positive."""
     checked = check_matrix(entry_weights, name="entry_weights")
     if tuple(checked.shape) != tuple(shape):
         raise ValueError(

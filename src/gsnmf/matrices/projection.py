@@ -1,10 +1,10 @@
-r"""What is left of a matrix after projections, known by its norms: R = (I - U U^T) M (I - V V^T), never formed.
+r"""The residual of a matrix after projections, R = (I - U U^T) M (I - V V^T). Its norms are known; it is never formed.
 
 U has one orthonormal vector for each chosen column, V one for each chosen row. Choosing a column with normalised
 residual u, with :math:`g = R^T u` and :math:`h = R g`, takes :math:`g_j^2` from the squared norm of residual column j
 and :math:`2 u_i h_i - u_i^2 \|g\|^2` from that of row i: two products with M, and O((m + n) r) memory.
 
-A `Projection` has a side for each axis from which may be chosen. `ResidualSide` is the one for matrices in memory.
+A `Projection` has a side for each axis to choose from. `ResidualSide` is the side for matrices in memory.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gsnmf.matrices.residual_norms import ROUNDING, Norms, tie_factor
 from gsnmf.support.arrays import Axis, Doubles, Floats, Indices
 
 State = dict[str, Any]
-"""Arrays by name: all that has to be remembered to go on."""
+"""Arrays by name: everything that must be remembered to go on."""
 
 Picks = Iterable[tuple[Axis, int]]
 """Chosen columns and rows, in the order of choice."""
@@ -44,7 +44,7 @@ class Side(ABC):
 
     @abstractmethod
     def exclude(self, indices: Indices) -> None:
-        """Leave these out of the question: `farthest` never finds them."""
+        """Rule these out: `farthest` never finds them."""
 
     @abstractmethod
     def choose(self, index: int) -> None:
@@ -52,7 +52,7 @@ class Side(ABC):
 
     @abstractmethod
     def stored(self) -> State:
-        """All that has to be remembered to go on, apart from the indices."""
+        """Everything that must be remembered to go on, apart from the indices."""
 
     @abstractmethod
     def restore(self, stored: State) -> None:
@@ -60,7 +60,7 @@ class Side(ABC):
 
     @abstractmethod
     def rebuild(self, indices: Indices, others_before: Indices) -> None:
-        """Compute again what is too long to be stored, for chosen ``indices``.
+        """Compute again, for the chosen ``indices``, what is too long to be stored.
 
         ``others_before`` says how many of the other axis were chosen before each.
         """
@@ -93,7 +93,7 @@ class Projection:
         self._sides[axis].choose(index)
 
     def stored(self) -> State:
-        """All that has to be remembered, besides the picks, to go on."""
+        """Everything that must be remembered to go on, apart from the picks."""
         return {f"{axis}.{name}": value for axis, side in self._sides.items() for name, value in side.stored().items()}
 
     def restore(self, stored: State, picks: Picks) -> None:
@@ -109,14 +109,14 @@ class Projection:
 
 
 def orthogonalised(block: Floats, basis: Floats) -> Floats:
-    """(I - U U^T) block. Once leaves a part of U as large as the rounding of the block; twice is enough (Kahan)."""
+    """(I - U U^T) block, applied twice: once leaves a part of U as large as the block's rounding (Kahan)."""
     once = block - basis @ (basis.T @ block)
     once -= basis @ (basis.T @ once)
     return once
 
 
 def _fill(array: Floats, values: Floats) -> None:
-    """Put values into an array, which must have the same shape: they are not to be broadcast."""
+    """Put values into an array of the same shape, without broadcasting."""
     if array.shape != values.shape:
         raise ValueError(f"an array must have shape {array.shape}; got {values.shape}")
     array[...] = values
@@ -167,7 +167,7 @@ class ResidualNorms(Side):
             _fill(getattr(self._norms, name), stored[name])
 
     def rebuild(self, indices: Indices, others_before: Indices) -> None:
-        """Nothing: all is stored."""
+        """Do nothing: everything is stored."""
 
     def farthest(self) -> int | None:  # noqa: D102
         if self.size == self.capacity:
@@ -180,7 +180,7 @@ class ResidualNorms(Side):
 
 
 class ResidualSide(ResidualNorms):
-    """The columns of an m x n matrix in memory, their residual norms, and the basis of those chosen.
+    """The columns of an m x n matrix in memory, their residual norms, and the basis of the chosen ones.
 
     ``basis`` is U, ``image`` is M^T U; the other side holds V and M V.
     """
@@ -226,7 +226,7 @@ class ResidualSide(ResidualNorms):
         return u
 
     def project(self, vector: Floats) -> bool:
-        """Project on the orthogonal complement of any vector; whether anything of it was left."""
+        """Project on the orthogonal complement of any vector; return whether anything of the vector was left."""
         u = orthogonalised(vector, self.basis)
         length = np.linalg.norm(u)
         if length <= self._zero * np.linalg.norm(vector):
@@ -235,7 +235,7 @@ class ResidualSide(ResidualNorms):
         return True
 
     def _add(self, u: Floats) -> None:
-        """Take a unit vector, orthogonal to the basis, into it."""
+        """Add to the basis a unit vector that is orthogonal to it."""
         image = g = self.matrix.T.dot(u)
         if self.other is not None:
             g = orthogonalised(image, self.other.basis)
@@ -262,7 +262,7 @@ class ResidualSide(ResidualNorms):
             self._norms.set(part, norms, self._zero * self._magnitude(part))
 
     def _magnitude(self, indices: Indices) -> Doubles:
-        """Size of the terms whose difference a residual column is: its rounding error is eps times that."""
+        """Size of the terms whose difference is a residual column; its rounding error is eps times this."""
         magnitude = self._norms.initial[indices]
         if self.other is None or not self.other.size:
             return magnitude
@@ -271,7 +271,7 @@ class ResidualSide(ResidualNorms):
 
 
 class ResidualProjection(Projection):
-    """The projection of a matrix in memory, which can also tell beforehand what a choice would gain."""
+    """The projection of a matrix in memory, which can also predict what a choice would gain."""
 
     _sides: dict[Axis, ResidualSide]  # type: ignore[assignment]
 

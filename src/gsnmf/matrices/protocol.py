@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from gsnmf.matrices.projection import Projection
 
 BLOCK_BYTES = 1 << 25
-"""Working memory for the explicit blocks of a residual."""
+"""Working memory for explicit blocks of a residual, in bytes."""
 
 _SAFE_EXPONENT = {np.dtype(np.float32): 20, np.dtype(np.float64): 60}
 """Entries up to two to this power have fourth powers, and sums of many of them, far from overflow and underflow."""
 
 SKETCHES = 4
-"""Numbers in the sketch of a matrix."""
+"""How many numbers the sketch of a matrix has."""
 
 
 class Matrix(ABC):
@@ -72,7 +72,7 @@ class Matrix(ABC):
         return self.shape[0] * self.shape[1]
 
     def many_products(self) -> AbstractContextManager[None]:
-        """To be entered around many products: keeps BLAS to one thread if it would disturb those of this matrix."""
+        """Enter this around many products: it keeps BLAS to one thread if its threads would slow them down."""
         return nullcontext()
 
     @property
@@ -129,7 +129,7 @@ class Matrix(ABC):
 
     @property
     def norm(self) -> float:
-        """||M||_F in the unit of the data; infinite if that is too large for a number."""
+        """||M||_F in the unit of the data; infinite if it exceeds the largest float."""
         with np.errstate(over="ignore", under="ignore"):
             return float(np.ldexp(math.sqrt(self.squared_norm), self.exponent))
 
@@ -177,7 +177,7 @@ class Matrix(ABC):
 
     @abstractmethod
     def projection(self, capacity: int, axes: Sequence[Axis]) -> Projection:
-        """What is left of the matrix after projections on up to ``capacity`` columns and rows, those of ``axes``."""
+        """The residual after projections on up to ``capacity`` columns and rows, chosen along ``axes``."""
 
     @abstractmethod
     def row_product(self, block: Floats) -> Any:
@@ -185,14 +185,15 @@ class Matrix(ABC):
 
     @abstractmethod
     def map_rows(self, function: Callable[..., Floats], width: int, *, shared: tuple[Floats, ...] = ()) -> Any:
-        """What ``function(rows, *shared)`` gives for matrices of some of the rows each, ``width`` numbers per row.
+        """Apply ``function(rows, *shared)`` to one part of the rows after another; it gives ``width`` numbers per row.
 
         The result stays with the data. It is computed when it is asked for, unless the matrix is in memory.
         """
 
     @abstractmethod
     def sum_over_rows(self, function: Callable[..., Doubles], *arrays: Any, shape: tuple[int, ...]) -> Doubles:
-        """Sum of what a function gives for the same rows of arrays that stay with the data, an array of ``shape``."""
+        """Sum of an array of ``shape`` that a function computes from the same rows of arrays that stay with the
+        data."""
 
     @abstractmethod
     def chosen(self, columns: Indices, rows: Indices) -> tuple[Any, Doubles, Floats]:
@@ -211,7 +212,7 @@ class Matrix(ABC):
 
 
 class Residual(ABC):
-    """E = M - W H, asked for its products with the columns of M; ``.T`` gives the same for the transposes."""
+    """E = M - W H, and its products with the columns of M; ``.T`` gives the same for the transposes."""
 
     matrix: Matrix
 
@@ -257,7 +258,7 @@ def dense(part: Any) -> Floats:
 
 
 def membership(blocks: Indices) -> sp.csr_array:
-    """Sparse array with a single one in each row, in the column that ``blocks`` says."""
+    """Sparse array with a single one in each row, in the column given by ``blocks``."""
     length = blocks.size
     return sp.csr_array(
         (np.ones(length), blocks, np.arange(length + 1)), shape=(length, int(blocks.max(initial=-1)) + 1)

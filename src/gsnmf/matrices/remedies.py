@@ -1,4 +1,4 @@
-"""What a person can do about NaN and about negative entries, in the words of the function that was called."""
+"""What to do about NaN and negative entries, in terms of the function that was called."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Remedies:
-    """How a caller asks for missing values and for the clipping of negative entries."""
+    """How a caller asks for missing values and for clipping negative entries."""
 
     missing: str
     clip: str
@@ -36,7 +36,7 @@ _BY_NAME = {
 
 
 def remedies_for(name: str) -> Remedies | None:
-    """The remedies of the function whose messages call its matrix ``name``; None if there are none."""
+    """The remedies for the function that calls its matrix ``name`` in messages; None if there are none."""
     return _BY_NAME.get(name)
 
 

@@ -1,7 +1,7 @@
-"""Squared residual norms that are only ever reduced, and which of them can be trusted.
+"""Squared residual norms that are updated by subtraction, and which of them can be trusted.
 
-Norms that are only reduced lose their digits, so a norm far below the value it was last computed at is computed again
-from the residual column itself before anything is decided by it, as LAPACK's pivoted QR does.
+Repeated subtraction loses digits. So once a norm has fallen far below the value at which it was last computed, it is
+computed again from the residual column itself before it decides anything, as in LAPACK's pivoted QR.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ ROUNDING = 10.0
 """A residual below this times eps times the root of the dimension is rounding, not data."""
 
 TIE = 64.0
-"""Norms closer than this times eps are equal, and the first index wins."""
+"""Norms closer than this times eps count as equal, and the first index wins."""
 
 
 def tie_factor(dtype: np.dtype[np.floating]) -> float:
-    """Norms count as equal above this part of the largest."""
+    """Norms above this fraction of the largest count as equal to it."""
     return 1.0 - TIE * float(np.finfo(dtype).eps)
 
 
@@ -31,15 +31,15 @@ class Norms:
     Attributes
     ----------
     squared : array
-        The norms; zero for columns that are out of the question.
+        The norms; zero for columns that are ruled out.
     initial : array
         Norms of the columns themselves, not squared.
     error_bound, unreliable_below : array
         By how much a norm may be wrong, and where that begins to matter.
     eps : float
-        Of the type of the matrix.
+        Machine epsilon of the matrix's type.
     slack : float
-        How much larger than those of products are the errors of reductions, at most.
+        Bound on how much larger the errors of reductions are than those of products.
     """
 
     squared: Doubles
@@ -58,29 +58,29 @@ class Norms:
         return norms
 
     def copy(self) -> Norms:
-        """Norms that can be changed without changing these."""
+        """A copy that can be changed independently."""
         copies = {name: getattr(self, name).copy() for name in ("squared", "error_bound", "unreliable_below")}
         return replace(self, **copies)
 
     def largest(self) -> tuple[float, float]:
-        """The largest norm that is certain, and the largest that an uncertain one may have."""
+        """The largest certain norm, and the largest value that an uncertain one may have."""
         suspect = self._suspect()
         certain = float(np.max(self.squared, where=~suspect, initial=0.0))
         return certain, float(np.max(self.squared + self.error_bound, where=suspect, initial=-1.0))
 
     def doubtful(self, largest: float) -> Flags:
-        """Uncertain norms that may be as large."""
+        """Uncertain norms that may be as large as the given one."""
         return self._suspect() & (self.squared + self.error_bound >= largest)
 
     def reduce(self, squares: Doubles) -> None:
-        """Take ``squares`` from the norms. What falls to zero stays suspect, not zero, until it is recomputed."""
+        """Subtract ``squares`` from the norms. What falls to zero is not trusted as zero until it is recomputed."""
         alive = self.squared > 0
         tiny = np.finfo(np.float64).tiny
         np.subtract(self.squared, squares, out=self.squared, where=alive)
         np.maximum(self.squared, tiny, out=self.squared, where=alive)
 
     def set(self, indices: Indices, squared: Doubles, zero_below: Doubles) -> None:
-        """Take norms that were computed from residuals, whose rounding is as given."""
+        """Replace norms by ones computed from residuals, with the given rounding errors."""
         self.squared[indices] = np.where(squared <= np.square(zero_below), 0.0, squared)
         self._trust(indices)
 

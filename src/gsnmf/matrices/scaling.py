@@ -141,13 +141,12 @@ def scale(
     tolerance : float
         Stop when every row and column sum is within this relative distance of its target.
     max_iterations : int
-        Stop after so many passes over rows and columns.
+        Stop after this many passes over rows and columns.
 
     Returns
     -------
     Scaling
-        With the matrix dense or sparse, and in the precision, as it came. CSC stays CSC, other sparse formats
-        give CSR.
+        The scaled matrix has the kind and precision of the input. CSC stays CSC, other sparse formats give CSR.
 
     Warns
     -----
@@ -161,13 +160,12 @@ def scale(
 
     .. math:: r_i \leftarrow n / (M c)_i, \qquad c_j \leftarrow m / (M^T r)_j,
 
-    at the cost of two products with the matrix; in memory there is one copy in double precision, which
-    becomes the result. Convergence is linear if the zeros of M allow a scaling, with a rate given by the
-    second singular value of the scaled matrix [2]_. They do not always: a zero block of a rows and b columns
-    needs a / m + b / n < 1, or = 1 if the complementary block is zero too. Otherwise some entries can only
-    tend to zero (``[[1, 1], [0, 1]]``, where the error is about one over twice the number of passes), or the
-    sums cannot even be approached and the factors grow geometrically. Large sparse matrices are often of
-    this kind.
+    at the cost of two products with the matrix. It needs memory for one copy in double precision, which becomes the
+    result. Convergence is linear if the zeros of M allow a scaling, with a rate given by the second singular value of
+    the scaled matrix [2]_. They do not always: a zero block of a rows and b columns needs a / m + b / n < 1, or = 1 if
+    the complementary block is zero too. Otherwise some entries can only tend to zero (``[[1, 1], [0, 1]]``, where the
+    error is about one over twice the number of passes), or the sums cannot even be approached and the factors grow
+    geometrically. Large sparse matrices are often of this kind.
 
     The pair (D_r, D_c) is unique only up to a constant; the one returned has the smallest range of
     magnitudes. If entries are extreme, a first equilibration by powers of two [3]_, which rounds nothing,
@@ -264,7 +262,7 @@ def _deviation(sums: Doubles, target: float, live: Flags) -> float:
 def _working_copy(matrix: RawMatrix) -> tuple[RawMatrix, Exponents, Exponents]:
     """2^a M 2^b in double precision, with the integer vectors a and b.
 
-    The largest entry is about one. So a matrix and its multiples by powers of two have the same working copy.
+    The largest entry is about one, so a matrix and its multiples by powers of two have the same working copy.
     """
     entries = matrix if isinstance(matrix, np.ndarray) else matrix.data
     unit = math.frexp(float(entries.max(initial=0.0)))[1]
@@ -291,7 +289,7 @@ def _in_unit(matrix: RawMatrix, unit: int) -> RawMatrix:
 
 
 def _shared_unit(a: Any, b: Any, unit: int) -> tuple[Any, Any]:
-    """The exponents for the matrix as it was given, shared by rows and columns so that their range is smallest."""
+    """The exponents for the original matrix, balanced between rows and columns so that their range is smallest."""
     shift = int(np.rint(_shift(a - unit, b)))
     return a - unit + shift, b - shift
 
@@ -303,7 +301,7 @@ def _equilibration(coordinates: sp.coo_array, unit: int) -> tuple[Exponents, Exp
     logarithms = np.log2(mantissas) + (exponents - unit)
     a, b = np.zeros(coordinates.shape[0]), np.zeros(coordinates.shape[1])
     first = a, b
-    for step in range(64):  # every step halves the logarithms, of which none is above 2200
+    for step in range(64):  # every step halves the logarithms, none of which exceeds 2200
         current = logarithms + a[rows] + b[columns]
         row_peaks, column_peaks = _largest(current, rows, a.size), _largest(current, columns, b.size)
         a, b = a - row_peaks / 2, b - column_peaks / 2
@@ -325,7 +323,7 @@ def _largest(values: Doubles, positions: NDArray[Any], length: int) -> Doubles:
 
 
 def _shift(a: Doubles, b: Doubles) -> float:
-    """The constant k for which a + k and b - k have the smallest largest absolute value together."""
+    """The constant k that minimises the largest absolute value among a + k and b - k."""
     return float(max((-a).max(), b.max()) - max(a.max(), (-b).max())) / 2
 
 

@@ -10,13 +10,13 @@ from gsnmf.matrices.in_memory import InMemoryMatrix
 from gsnmf.support.arrays import Floats
 
 _WHOLE = 300
-"""Up to this smaller dimension the whole decomposition is as fast as the leading part of it."""
+"""If the smaller dimension is at most this, the full decomposition is as fast as a leading part."""
 
 _MANY = 0.3
-"""From this part of the smaller dimension on, the whole decomposition is faster."""
+"""From this fraction of the smaller dimension on, the full decomposition is faster."""
 
 _MAX_BYTES = 1 << 31
-"""Largest dense copy of a sparse matrix that is made without being asked for."""
+"""Largest dense copy of a sparse matrix that is made without an explicit request, in bytes."""
 
 
 def singular_triplets(matrix: InMemoryMatrix, rank: int) -> tuple[Floats, Floats, Floats]:

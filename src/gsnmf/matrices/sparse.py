@@ -19,7 +19,7 @@ _SPARSE_BLOCK = 0.1
 
 
 class SparseMatrix(InMemoryMatrix):
-    """A checked compressed sparse array; ``largest`` is its largest entry, if that is known.
+    """A checked compressed sparse array; ``largest`` is its largest entry, if known.
 
     Each of the two orders is made when it is first asked for, and shared with the transpose.
     """

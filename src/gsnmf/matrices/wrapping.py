@@ -1,4 +1,4 @@
-"""From anything that a person calls a matrix to a checked `Matrix`: the entrance of every public function."""
+"""Turns anything matrix-like into a checked `Matrix`: the entrance of every public function."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gsnmf.support.arrays import Floats
 
 
 def wrap(matrix: Any, *, name: str = "matrix", remedies: Remedies | None = None) -> Matrix:
-    """Check a matrix, which error messages call ``name``, and hold it as what algorithms ask for.
+    """Check a matrix, which error messages call ``name``, and hold it in the form that algorithms use.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ def wrap(matrix: Any, *, name: str = "matrix", remedies: Remedies | None = None)
         The entries of a Dask array are checked when they are first read.
     name : str
     remedies : Remedies, optional
-        What messages advise against NaN and negative entries; by default what ``name`` tells.
+        What messages advise about NaN and negative entries; by default it follows from ``name``.
 
     Examples
     --------
@@ -35,14 +35,17 @@ def wrap(matrix: Any, *, name: str = "matrix", remedies: Remedies | None = None)
     if isinstance(matrix, Matrix):
         return matrix
     if is_dask(matrix):
-        from gsnmf.matrices.chunked import ChunkedMatrix, check_dask_array  # needs Dask, which is here
+        from gsnmf.matrices.chunked import (
+            ChunkedMatrix,
+            check_dask_array,
+        )  # needs Dask, which must be installed if this is a Dask array
 
         return ChunkedMatrix(check_dask_array(matrix, name), name)
     return hold(*check_with_largest(matrix, name=name, remedies=remedies))
 
 
 def wrap_in_memory(matrix: Any, *, name: str = "matrix") -> InMemoryMatrix:
-    """`wrap` for what can only be computed in memory."""
+    """`wrap` for computations that need the matrix in memory."""
     held = wrap(matrix, name=name)
     if not isinstance(held, InMemoryMatrix):
         raise TypeError(f"{name} is a Dask array, and this needs it in memory; pass {name}.compute() if it fits.")

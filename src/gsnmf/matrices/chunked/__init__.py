@@ -1,6 +1,6 @@
-"""Matrices in the chunks of Dask arrays: passes over them, products, projections, and arrays as lazy as they are.
+"""Matrices in the chunks of Dask arrays: passes over them, products, projections, and lazy arrays made from them.
 
-Imported only where there is a Dask array: nothing else needs Dask.
+Imported only if there is a Dask array: nothing else needs Dask.
 """
 
 from gsnmf.matrices.chunked.chunks import check_dask_array

@@ -1,4 +1,4 @@
-"""Arrays that are made from a Dask array, or from its chunks of rows, and are as lazy as it is."""
+"""Lazy arrays made from a Dask array or from its chunks of rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gsnmf.support.arrays import Floats, Indices
 
 
 def gather(matrix: da.Array, indices: Indices, *, transposed: bool) -> Floats:
-    """Columns of a Dask array, or rows as columns, as a dense block in memory."""
+    """Columns of a Dask array (or rows, as columns) as a dense block in memory."""
     dtype = np.dtype(float_type(matrix.dtype, "matrix"))
     if indices.size == 0:
         return np.empty((matrix.shape[1 if transposed else 0], 0), dtype=dtype)
@@ -39,7 +39,7 @@ def lazy_columns(matrix: da.Array, indices: Indices) -> da.Array:
 
 
 def left_factor(matrix: da.Array, columns: Indices, row_weights: Any) -> Floats:
-    """[M[:, columns], P2] as a Dask array in the chunks of the rows of the matrix, for lazy or other weights."""
+    """[M[:, columns], P2] as a Dask array with the row chunks of the matrix; the weights may be lazy or not."""
     weights = (
         row_weights if isinstance(row_weights, da.Array) else da.from_array(row_weights, chunks=(matrix.chunks[0], -1))
     )
@@ -57,10 +57,10 @@ def map_chunks_of_rows(
     shared: tuple[Floats, ...] = (),
     name: str = "matrix",
 ) -> da.Array:
-    """Lazily, what a function of a matrix of checked rows gives, ``width`` numbers per row, in the same chunks of rows.
+    """Apply a function lazily to checked rows; it gives ``width`` numbers per row, in the same chunks of rows.
 
-    All columns of a chunk of rows are put together for it. The ``shared`` arrays, which go to each worker once, are its
-    other arguments.
+    The function gets all columns of a chunk of rows at once. Its other arguments are the ``shared`` arrays, which go to
+    each worker once.
     """
     dtype = np.dtype(float_type(matrix.dtype, "matrix"))
     if width == 0:
@@ -93,7 +93,7 @@ def _strongest(chunk: Floats, count: int) -> list[tuple[Indices, Floats]]:
 
 
 def located(indices: Indices, sizes: tuple[int, ...]) -> tuple[Indices, list[Indices], Indices]:
-    """Chunks in which indices are, in increasing order, where they are in each, and how to restore their order."""
+    """The chunks that hold these indices in increasing order, the positions in each, and how to restore the order."""
     starts = np.cumsum((0, *sizes))
     sorting = np.argsort(indices, kind="stable")
     ordered = indices[sorting]
@@ -103,12 +103,12 @@ def located(indices: Indices, sizes: tuple[int, ...]) -> tuple[Indices, list[Ind
 
 
 def chunks_at(array: da.Array, blocks: Indices, transposed: bool) -> da.Array:
-    """The chunks of these numbers along the columns, or, ``transposed``, along the rows."""
+    """The chunks with these numbers along the columns or, if ``transposed``, along the rows."""
     return array.blocks[blocks.tolist(), :] if transposed else array.blocks[:, blocks.tolist()]
 
 
 def gathered(array: da.Array, indices: Indices, transposed: bool) -> tuple[da.Array, Indices, float]:
-    """Lazy dense columns in increasing order, how to restore their order, and which part of the data they read.
+    """Lazy dense columns in increasing order, how to restore their order, and what fraction of the data they read.
 
     With ``transposed``, rows as columns.
     """
@@ -127,7 +127,7 @@ def gathered(array: da.Array, indices: Indices, transposed: bool) -> tuple[da.Ar
 
 
 def extracted(blocks: Any, *, indices: Indices, transposed: bool) -> Floats:
-    """Columns, or rows, of a chunk, as dense columns."""
+    """Columns (or rows) of a chunk as dense columns."""
     block = single_chunk(blocks)
     return dense(block[indices].T if transposed else block[:, indices])
 

@@ -18,7 +18,7 @@ _SMALL_CHUNK = 1 << 16
 
 
 def check_dask_array(matrix: da.Array, name: str) -> da.Array:
-    """Return a Dask array whose shape and type are right, or say how to make them right; entries are not looked at."""
+    """Return a Dask array if its shape and type are right, or say how to make them right. Entries are not checked."""
     if matrix.ndim != 2:
         raise ValueError(f"{name} must be two-dimensional; got shape {matrix.shape}.")
     if any(np.isnan(size) for sizes in matrix.chunks for size in sizes):
@@ -35,7 +35,7 @@ def check_dask_array(matrix: da.Array, name: str) -> da.Array:
     if matrix.npartitions > _MANY_CHUNKS and n_entries < _SMALL_CHUNK * matrix.npartitions:
         warnings.warn(
             f"{name} has {matrix.npartitions} chunks of about {n_entries // matrix.npartitions} entries, and every "
-            f"pass over it takes about a millisecond a chunk; {name}.rechunk('64 MiB') makes them larger.",
+            f"pass over it takes about a millisecond per chunk; {name}.rechunk('64 MiB') makes them larger.",
             UserWarning,
             stacklevel=4,
         )
@@ -59,7 +59,7 @@ def inspected(
     block: Any, *, name: str, chunks: tuple[tuple[int, ...], ...], dtype: np.dtype[Any], exponent: int,
     block_id: tuple[int, int],
 ) -> tuple[Doubles, Doubles, Doubles]:  # fmt: skip
-    """Totals of the columns and of the rows of a chunk, as its part of the sums of all, and its largest entry."""
+    """A chunk's contributions to the totals of columns and of rows, and its largest entry."""
     i, j = block_id
     expected = (chunks[0][i], chunks[1][j])
     if np.shape(block) != expected:
@@ -83,7 +83,7 @@ def inspected(
     typed = held(checked, dtype=dtype, exponent=exponent)
     entries = typed if isinstance(typed, np.ndarray) else typed.data
     peak = np.full((1, 1), entries.max(initial=0.0), dtype=np.float64)
-    with np.errstate(over="ignore", under="ignore"):  # then there is another pass in another unit
+    with np.errstate(over="ignore", under="ignore"):  # then another pass follows in another unit
         if isinstance(typed, np.ndarray):
             squares = [np.einsum(f"ij,ij->{axis}", typed, typed, dtype=np.float64) for axis in "ji"]
             sums = [typed.sum(axis=axis, dtype=np.float64) for axis in (0, 1)]

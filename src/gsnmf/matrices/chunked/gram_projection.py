@@ -1,15 +1,15 @@
-r"""Successive projection from rows of M'M, for matrices that are too long to keep vectors as long as they are.
+r"""Successive projection from rows of M'M, for matrices with too many rows to keep a vector of that length.
 
 Choosing column p with residual norm :math:`\nu` takes :math:`g_j^2` from the squared residual norm of column j, with
 
 .. math:: g = \frac1\nu \Bigl( M^T M e_p - \sum_k g_k\, g_k(p) \Bigr),
 
-a step of the Cholesky factorization of M'M with pivots: one pass over the data, and vectors that are as long as M has
-columns. It is what `ResidualSide` computes, with :math:`g_k = M^T u_k`, without u_k. The digits that M'M loses against
-M matter only where residuals are small: there the orthonormal basis is computed after all.
+a step of the pivoted Cholesky factorization of M'M: one pass over the data, and vectors with one entry per column of M.
+It computes what `ResidualSide` computes, with :math:`g_k = M^T u_k`, but without u_k. The digits that M'M loses
+compared with M matter only where residuals are small: there the orthonormal basis is computed after all.
 
-A pass can just as well compute the rows of M'M of a few columns that may be chosen next, those of the largest
-residuals. If one of them is, it needs no pass of its own. That changes no choice: all norms are known at every step.
+The same pass can compute the rows of M'M for a few more columns, those with the largest residuals, which may be chosen
+next. If one of them is chosen, it needs no pass of its own. That changes no choice: all norms are known at every step.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
     from gsnmf.matrices.chunked.matrix import ChunkedMatrix
 
 _MOST_AHEAD = 16
-"""Rows of M'M from one pass, at most."""
+"""Largest number of rows of M'M per pass."""
 
 _AHEAD_BYTES = 1 << 28
 
 _CANCELLED = 1e-6
-"""Below this part of its squared column, a squared residual is too small for rows of M'M."""
+"""Below this fraction of the squared column, a squared residual is too small to compute from rows of M'M."""
 
 _SLACK = 10.0
-"""How much larger than those of products are the errors of norms from rows of M'M, at most."""
+"""Bound on how much larger the errors of norms are from rows of M'M than from products."""
 
 
 class GramSide(ResidualNorms):
-    """The columns of an m x n matrix, their residual norms, and the images g_k of those chosen."""
+    """The columns of an m x n matrix, their residual norms, and the images g_k of the chosen ones."""
 
     state = ("image", "chosen")
     matrix: ChunkedMatrix
@@ -74,7 +74,7 @@ class GramSide(ResidualNorms):
         self.size += 1
 
     def _gram_row(self, index: int) -> Doubles:
-        """Row of M'M; the more passes the rows computed ahead have spared last time, the more there will be."""
+        """A row of M'M. The more passes the last rows computed ahead have saved, the more are computed ahead next."""
         if index in self._rows:
             self._n_spared += 1
             return self._rows.pop(index)

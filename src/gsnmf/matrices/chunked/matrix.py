@@ -33,19 +33,19 @@ from gsnmf.matrices.protocol import SKETCHES, Matrix, sketch_vectors
 from gsnmf.support.arrays import Axis, Doubles, Floats, Indices
 
 _INDEPENDENT = 1e-4
-"""Columns whose residuals after those before them are longer than this part of them are solved for by Gram products."""
+"""Gram products solve for columns if each keeps more than this fraction of its length after the ones before it."""
 
 _IN_DRIVER = 1 << 30
-"""Bytes of vectors with one entry per row that may be in memory, if that saves passes."""
+"""Bytes of vectors with one entry per row that may be held in memory to save passes."""
 
 
 class ChunkedMatrix(Matrix):
-    """A Dask array with known chunks, whose first pass, which checks its entries, comes with the first request.
+    """A Dask array with known chunks. The first request triggers the first pass, which checks the entries.
 
     Attributes
     ----------
     passes : Passes
-        The array, what its first pass found, and how often it was read.
+        The array, the findings of its first pass, and how often it was read.
     """
 
     in_memory = False
@@ -167,7 +167,7 @@ class ChunkedMatrix(Matrix):
         width = indices.size
         prepare = partial(tasks.scaled_columns, order=order, lengths=lengths)
         (columns,), _ = self.passes.run(keep=(by_rows(prepare, lazy, width=width),), part=part)
-        # QR of each chunk, and of all their triangles: the orthogonal factor of a chunk is the product of both
+        # QR of each chunk, then of all their triangles: the orthogonal factor of a chunk is the product of both
         triangles = da.blockwise(
             tasks.chunk_triangle, "ikl", columns, "ik", new_axes={"l": width}, adjust_chunks={"i": 1},
             dtype=np.float64, meta=np.empty((0, 0, 0)),
@@ -179,7 +179,7 @@ class ChunkedMatrix(Matrix):
         return self.passes.run(keep=(basis,), part=0.0)[0][0], triangle
 
     def row_residual_norms(self, rows: da.Array, W: da.Array, H: Floats) -> da.Array:
-        """Lazily, squared norms of those rows of M - W H of which a lazy mask says so; zero elsewhere."""
+        """Lazily, squared norms of the rows of M - W H that a lazy mask marks; zero elsewhere."""
         right = self._spread(np.ascontiguousarray(H.T), "j")
         return da.blockwise(
             tasks.row_residual_norms, "ij", self.passes.held, "ij", rows, "i", W, "ik", right, "jk",
@@ -191,7 +191,7 @@ class ChunkedMatrix(Matrix):
         images = self.gram_rows(indices) / lengths[:, None]
         with contextlib.suppress(linalg.LinAlgError):
             lower = linalg.cholesky(images[:, indices] / lengths, lower=True)
-            if lower.diagonal().min() > _INDEPENDENT:  # Gram products have kept half of their digits or more
+            if lower.diagonal().min() > _INDEPENDENT:  # Gram products have kept at least half of their digits
                 targets = linalg.solve_triangular(lower, images, lower=True, check_finite=False)
                 return np.ascontiguousarray(lower.T), np.ascontiguousarray(targets.T)
         orthogonal, triangle = self.orthonormal_columns(indices)
@@ -203,7 +203,7 @@ class ChunkedMatrix(Matrix):
         chunks = (self.passes.array.chunks[0], -1)
         left: Any = W.rechunk(chunks) if isinstance(W, da.Array) else da.from_array(W, chunks=chunks)
         shift = np.zeros(H.shape[0], dtype=np.intp)
-        if self.exponent:  # columns of W of size one: their squares are safe
+        if self.exponent:  # scale the columns of W to size one: their squares are safe
             shift = np.frexp(abs(left).max(axis=0).compute())[1]
             left = left.map_blocks(_shifted, shift, dtype=np.float64, meta=NO_META)
         squared = self.squared_residual(left, np.ldexp(H, (shift - self.exponent)[:, None]))
@@ -253,18 +253,18 @@ class ChunkedMatrix(Matrix):
         return "i" if self._transposed else "j"
 
     def _spread(self, block: Any, axis: str) -> da.Array:
-        """A block of vectors in the chunks of an axis of the underlying array, for the graph of a pass."""
+        """A block of vectors, cut like an axis of the underlying array, for the graph of a pass."""
         if isinstance(block, da.Array):
             return block
         chunks = self.passes.array.chunks["ij".index(axis)]
         return da.from_array(block, chunks=(chunks, (block.shape[1],)), name=False)
 
     def lazy_dot(self, block: Floats) -> da.Array:
-        """`dot`, to be computed in some pass, in double precision and with a vector as one column."""
+        """`dot` as a lazy array, in double precision; a vector becomes one column."""
         return self.lazy_product(self._spread(block[:, None] if block.ndim == 1 else block, self._inner))
 
     def lazy_product(self, block: da.Array) -> da.Array:
-        """The lazy product, in double precision, with a lazy block of columns in the chunks of the inner axis."""
+        """The lazy product, in double precision, with a lazy block of columns cut like the inner axis."""
         products = da.blockwise(
             partial(tasks.product, transposed=self._transposed), "ijk", self.passes.held, "ij",
             block, f"{self._inner}k", align_arrays=False, adjust_chunks={self._inner: 1},
@@ -277,7 +277,7 @@ class ChunkedMatrix(Matrix):
         if self.passes.array.numblocks[0 if self._transposed else 1] > 1:
             lazy, order, _ = self.lazy_columns(indices)
             return lazy, self.T.lazy_product(lazy), order
-        # One task does both where a chunk has all that it takes, so that chunks never go from worker to worker
+        # One task does both if a chunk has everything it takes, so chunks never travel between workers
         ordered, order = np.sort(indices), np.argsort(np.argsort(indices, kind="stable"))
         lazy, images = self._pairs(
             partial(tasks.extracted_with_product, indices=ordered, transposed=self._transposed),
@@ -294,7 +294,8 @@ class ChunkedMatrix(Matrix):
         *,
         vectors: tuple[Any, ...] = (),
     ) -> tuple[da.Array, da.Array]:
-        """Lazily, what a function of a chunk gives for its outer axis, and the sum of what it gives for the inner."""
+        """Lazily, what a function of a chunk gives for the outer axis, and the sum of what it gives for the inner
+        axis."""
         pairs = da.blockwise(
             function, "ij", self.passes.held, "ij", *vectors, align_arrays=False, dtype=object,
             meta=np.empty((0, 0), dtype=object),
@@ -323,7 +324,8 @@ class ChunkedMatrix(Matrix):
         return np.asarray(self.passes.compute(sum_by_rows(work, products, positions, shape=(SKETCHES,)))[0])
 
     def there_and_back(self, vector: Floats, basis: da.Array, coefficients: Floats) -> tuple[da.Array, da.Array]:
-        """Lazily, x = M y - U c, one column in the chunks of rows, and M'x, for a vector y and a basis U in them."""
+        """Lazily, x = M y - U c, one column cut like the rows, and M'x, for a vector y and a basis U cut like the
+        rows."""
         work = partial(tasks.there_and_back, coefficients=coefficients)
         y = self._spread(vector[:, None], "j")
         if self.passes.array.numblocks[1] == 1:
@@ -333,7 +335,8 @@ class ChunkedMatrix(Matrix):
         return x, self.T.lazy_product(x)
 
     def lazy_columns(self, indices: Indices) -> tuple[da.Array, Indices, float]:
-        """Lazy dense columns in increasing order, how to restore their order, and which part of the data they read."""
+        """Lazy dense columns in increasing order, how to restore their order, and what fraction of the data they
+        read."""
         return gathered(self.passes.held, indices, self._transposed)
 
 
@@ -342,5 +345,5 @@ def _shifted(block: Floats, shift: Indices) -> Floats:
 
 
 def _like(product: Floats, operand: Floats) -> Floats:
-    """A product as the operand came: in its precision, a vector if it was one."""
+    """A product in the form of its operand: the same precision, and a vector if the operand was one."""
     return np.asarray(product[:, 0] if operand.ndim == 1 else product, dtype=operand.dtype)

@@ -1,4 +1,4 @@
-"""Passes over the chunks of a Dask array: one execution each, counted.
+"""Passes over the chunks of a Dask array: each is one execution, and they are counted.
 
 A pass is one small task per chunk. The results of the tasks (parts of vectors, or blocks a few columns wide) are added
 in a tree of fixed shape, so that a result depends neither on the scheduler nor on which worker did what. Results with
@@ -25,16 +25,16 @@ from gsnmf.support.arrays import Doubles
 from gsnmf.support.progress import logger
 
 SPLIT = 8
-"""Partial results that are added at a time."""
+"""How many partial results are added at a time."""
 
 NO_META = np.empty((0, 0))
 
 _LONG = 1 << 26
-"""Norms and sums of more rows than this are not computed unless they are asked for, in one pass more."""
+"""With more rows than this, norms and sums of rows are computed only on request, in one extra pass."""
 
 
 class Passes:
-    """A Dask array, what its first pass found, and how often it was read.
+    """A Dask array, the findings of its first pass, and how often it was read.
 
     Attributes
     ----------
@@ -42,9 +42,9 @@ class Passes:
     name : str
         How error messages call it.
     dtype : dtype
-        Of the numbers that are computed with.
+        Precision of the computation.
     n_passes : float
-        How often the array was read so far; a read of some of the chunks counts as that part.
+        How often the array has been read so far; reading some of the chunks counts as a fraction.
     """
 
     def __init__(self, array: da.Array, name: str) -> None:
@@ -55,7 +55,7 @@ class Passes:
 
     @property
     def exponent(self) -> int:
-        """The entries are computed with in units of two to this power."""
+        """Entries are held in units of two to this power."""
         return self._first[0]
 
     @property
@@ -71,7 +71,7 @@ class Passes:
 
     @cached_property
     def _first(self) -> tuple[int, Doubles, da.Array | None]:
-        """What the first pass finds: the unit, and the totals of columns and, unless they are too many, of rows."""
+        """What the first pass finds: the unit, the totals of columns and, unless there are too many rows, of rows."""
         with_rows = self.array.shape[0] <= _LONG
         columns, rows, largest = self._inspect(0, with_rows)
         exponent = safe_exponent(largest, self.dtype)
@@ -81,28 +81,28 @@ class Passes:
 
     @cached_property
     def held(self) -> da.Array:
-        """The array with its chunks in the type and unit in which all is computed."""
+        """The array with its chunks in the precision and unit of the computation."""
         prepare = partial(held, dtype=self.dtype, exponent=self.exponent)
         return self.array.map_blocks(prepare, dtype=self.dtype, meta=NO_META)
 
     def run(
         self, *, keep: tuple[da.Array, ...] = (), fetch: tuple[da.Array, ...] = (), part: float = 1.0
     ) -> tuple[tuple[da.Array, ...], tuple[Any, ...]]:
-        """One pass over the data, over a part of them, or, of none, over what was kept.
+        """One pass over the data, over a part of it, or only over what was kept.
 
         Parameters
         ----------
         keep : Dask arrays
-            To stay where they are computed.
+            Results that stay where they are computed.
         fetch : Dask arrays
-            To come to the driver.
+            Results that come to the driver.
         part : float
-            How much of the data is read for them.
+            Fraction of the data that is read for them.
 
         Returns
         -------
         pair
-            Dask arrays whose chunks are there, and NumPy arrays.
+            Dask arrays whose chunks are computed, and NumPy arrays.
         """
         self.n_passes += part
         if part:
@@ -120,7 +120,7 @@ class Passes:
         return self.run(fetch=lazy, part=part)[1]
 
     def _inspect(self, exponent: int, with_rows: bool) -> tuple[Doubles, Any, float]:
-        """Check every entry; totals of the columns and, if wanted, of the rows, and the largest entry."""
+        """Check every entry; return the totals of the columns and, if wanted, of the rows, and the largest entry."""
         found = self.array.map_blocks(
             partial(inspected, name=self.name, chunks=self.array.chunks, dtype=self.dtype, exponent=exponent),
             dtype=object,
@@ -141,9 +141,9 @@ class Passes:
 
 
 def by_rows(function: Callable[..., Any], *arrays: da.Array, width: int | None = None) -> da.Array:
-    """Lazily, what a function of the same rows of several arrays gives: ``width`` numbers per row; one without it.
+    """Apply a function lazily to the same rows of several arrays; it gives ``width`` numbers per row, or one.
 
-    The arrays have the same chunks of rows, and each has all its columns in one.
+    The arrays have the same chunks of rows, and each has all its columns in one chunk.
     """
     return da.blockwise(
         partial(_on_chunks, function), "i" if width is None else "ik", *_along_rows(arrays),
@@ -153,7 +153,7 @@ def by_rows(function: Callable[..., Any], *arrays: da.Array, width: int | None =
 
 
 def side_by_side(*arrays: da.Array) -> da.Array:
-    """Lazily, arrays with the same chunks of rows in one."""
+    """Lazily, arrays with the same chunks of rows side by side in one array."""
     return by_rows(_side_by_side, *arrays, width=sum(array.shape[1] for array in arrays))
 
 
@@ -162,7 +162,7 @@ def _side_by_side(*parts: Any) -> Any:
 
 
 def sum_by_rows(function: Callable[..., Any], *arrays: da.Array, shape: tuple[int, ...]) -> da.Array:
-    """Lazily, the sum over all chunks of rows of what a function gives for each, an array of that shape."""
+    """Lazily, the sum of what a function gives for each chunk of rows, an array of ``shape``."""
     letters = "xyz"[: len(shape)]
     parts = da.blockwise(
         partial(_on_chunks, function, stacked=True), f"i{letters}", *_along_rows(arrays),

@@ -1,16 +1,16 @@
 r"""The residual R = (I - U U^T) M (I - V V^T) of a matrix in chunks of rows; the driver holds only what is short.
 
-V, M'U and the norms of the columns are as long as M has columns, and are in memory. U and the norms of the rows stay
-with the chunks, as Dask arrays: a step sends vectors as long as M has columns to the chunks, and gets such vectors and
+V, M'U and the norms of the columns have one entry per column of M and are in memory. U and the norms of the rows stay
+with the chunks, as Dask arrays. A step sends vectors with one entry per column to the chunks, and gets such vectors and
 a few numbers back.
 
 For a column p, one pass gives :math:`x = (I - U U^T) M y` of :math:`y = (I - V V^T) e_p` and :math:`M^T x`, from which
 u and :math:`g = R^T u`, and another :math:`h = R g`. For a row q, which is read first, one pass gives :math:`g = R v`
 of its normalised residual v and :math:`M^T g`. Norms that have lost their digits are computed again in two passes.
 
-A chunk can make its part of a vector orthogonal to U without asking the others, since :math:`U^T M y = (M^T U)^T y` is
-known in the driver. What rounding leaves of it is summed over the chunks, and taken off after the pass, also from the
-product: :math:`M^T (x - U c) = M^T x - M^T U\, c`, in which c is so small that nothing cancels.
+A chunk can make its part of a vector orthogonal to U without asking the others, because the driver knows :math:`U^T M y
+= (M^T U)^T y`. What rounding leaves is summed over the chunks and subtracted after the pass, from the product too:
+:math:`M^T (x - U c) = M^T x - M^T U\, c`, in which c is so small that nothing cancels.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class ChunkedColumns(ResidualNorms):
-    """The columns of the matrix, their residual norms, and the basis U of those chosen, in chunks of rows."""
+    """The columns of the matrix, their residual norms, and the basis U of the chosen ones, in chunks of rows."""
 
     state = ("image",)
     matrix: ChunkedMatrix
@@ -64,7 +64,7 @@ class ChunkedColumns(ResidualNorms):
         self.size += 1
 
     def rebuild(self, indices: Indices, others_before: Indices) -> None:
-        """Compute U again, in one pass, for chosen columns each of which came after so many rows."""
+        """Compute U again, in one pass, for chosen columns and the number of rows chosen before each."""
         if indices.size == 0:
             return
         pairs = zip(indices, others_before, strict=True)
@@ -100,7 +100,7 @@ class ChunkedColumns(ResidualNorms):
 
 
 class ChunkedRows(Side):
-    """The rows of the matrix, their residual norms, in their chunks, and the basis V of those chosen."""
+    """The rows of the matrix, their residual norms in chunks, and the basis V of the chosen ones."""
 
     other: ChunkedColumns | None
 
@@ -137,7 +137,7 @@ class ChunkedRows(Side):
             self._recompute(partial(_doubtful, largest=certain))
 
     def exclude(self, indices: Indices) -> None:
-        """Leave these rows out of the question."""
+        """Rule these rows out."""
         for index in indices:
             self._norms = by_rows(_cleared, self._norms, self._mark(int(index)))
 
@@ -158,11 +158,11 @@ class ChunkedRows(Side):
         self.size += 1
 
     def reduce(self, squares: da.Array, chosen: int | None = None) -> None:
-        """Take ``squares`` from the norms, and the chosen row out of the question."""
+        """Subtract ``squares`` from the norms, and rule the chosen row out."""
         self._norms = by_rows(_reduced, self._norms, squares, self._mark(chosen))
 
     def stored(self) -> State:
-        """All that has to be remembered to go on: the norms are computed again."""
+        """Everything that must be remembered to go on; the norms are computed again."""
         return {"basis": self.basis}
 
     def restore(self, stored: State) -> None:
@@ -178,7 +178,7 @@ class ChunkedRows(Side):
             self._norms = by_rows(_cleared, self._norms, self._mark(int(index)))
 
     def _mark(self, index: int | None) -> da.Array:
-        """One number per chunk: where a row is in it, or -1."""
+        """One number per chunk: the position of a row in it, or -1."""
         sizes = self.matrix.passes.array.chunks[0]
         places = np.full(len(sizes), -1)
         if index is not None:
@@ -188,11 +188,12 @@ class ChunkedRows(Side):
         return da.from_array(places, chunks=1, name=False)
 
     def _first(self, found: Doubles, largest: float) -> int:
-        """Position of the first norm equal to the largest, from the largest of each chunk and the first there."""
+        """Position of the first norm equal to the largest, from the largest norm and its first position in each
+        chunk."""
         threshold = self._tie * largest
         chunk = int(np.argmax(found[:, 0] >= threshold))
         reached, place, self._found = found[chunk]
-        if reached < largest:  # nearly as large, so that the first that is equal to it may be too small
+        if reached < largest:  # nearly as large, so the first one equal to it may be too small
             lazy = self._numbers(self._norms.blocks[chunk], partial(_first_above, threshold=threshold), width=2)
             place, self._found = self.matrix.passes.compute(lazy, part=0.0)[0][0]
         return int(sum(self.matrix.passes.array.chunks[0][:chunk]) + place)
@@ -218,7 +219,7 @@ class ChunkedRows(Side):
         return np.asarray(residual / np.linalg.norm(residual))
 
     def _recompute(self, wanted: Any) -> None:
-        """Compute norms from the residuals themselves, of rows of which a function of their norms says so."""
+        """Compute norms again from the residuals themselves, for the rows that a function of the norms picks."""
         other = self.other
         mask = by_rows(wanted, self._norms)
         Z, _ = _refreshed(self.matrix, other, self)
@@ -244,7 +245,7 @@ def _there_and_back(
 
 
 def _refreshed(matrix: ChunkedMatrix, columns: ChunkedColumns | None, rows: ChunkedRows) -> tuple[da.Array, Doubles]:
-    """M V and the lengths of its columns, and M'U as good as the matrix allows, in one pass."""
+    """M V, the lengths of its columns, and M'U as accurately as the matrix allows, in one pass."""
     Z = matrix.lazy_dot(rows.basis) if rows.size else _no_columns(matrix)
     wanted = [sum_by_rows(_column_squares, Z, shape=(rows.size + 1,))]
     if columns is not None and columns.size:
@@ -256,17 +257,17 @@ def _refreshed(matrix: ChunkedMatrix, columns: ChunkedColumns | None, rows: Chun
 
 
 def _no_columns(matrix: ChunkedMatrix) -> da.Array:
-    """As many rows as the matrix in its chunks, and no column."""
+    """An array without columns, with the rows of the matrix in the same chunks."""
     return da.zeros((matrix.shape[0], 0), chunks=(matrix.passes.array.chunks[0], (0,)))
 
 
 def _orthogonal(block: da.Array, basis: da.Array, coefficients: Doubles) -> da.Array:
-    """Lazily, one column less its part in a basis, of which the coefficients are known."""
+    """Lazily, one column minus its part in a basis, whose coefficients are known."""
     return by_rows(partial(without_basis, coefficients=coefficients), block, basis, width=1)
 
 
 def _normalised(x: da.Array, basis: da.Array, inside: Doubles) -> tuple[da.Array, float]:
-    """Lazily, a column of known `_inner_products` made orthogonal to a basis and of length one; its length."""
+    """Lazily, a column made orthogonal to a basis and of length one, from its `_inner_products`; also its length."""
     left = inside[:-1]
     length = float(np.sqrt(inside[-1] - left @ left))
     return by_rows(partial(without_basis, coefficients=left, length=length), x, basis, width=1), length
@@ -299,7 +300,7 @@ def _fresh_norms(totals: Doubles, *, dtype: np.dtype[np.floating]) -> Norms:
 
 
 def _summary(norms: Norms, *, tie: float) -> Doubles:
-    """The largest certain norm and the largest possible one; the largest, and where the first equal to it is."""
+    """The largest certain norm, the largest possible norm, the largest norm, and the first position equal to it."""
     largest = float(norms.squared.max(initial=0.0))
     first = _first_above(norms, threshold=tie * largest)[0] if norms.squared.size else (0.0, 0.0)
     return np.array([[*norms.largest(), largest, *first]])
@@ -339,7 +340,7 @@ def _renewed(
     zero: float,
     lengths: Doubles | None = None,
 ) -> Norms:
-    """Norms with some computed again, whose terms are as large as the row and its part in the basis."""
+    """Norms of which some are computed again, from terms as large as the row and its part in the basis."""
     changed = norms.copy()
     at = np.flatnonzero(mask)
     magnitude = norms.initial[at]

@@ -18,12 +18,12 @@ def orthonormal(block: Doubles) -> tuple[Doubles, Doubles]:
     """Q and R of a QR factorization, both as wide as the block, whose R has no negative number on its diagonal."""
     factor, triangle = np.linalg.qr(block)
     signs = np.where(np.diagonal(triangle) < 0, -1.0, 1.0)
-    missing = block.shape[1] - signs.size  # more columns than they have entries
+    missing = block.shape[1] - signs.size  # more columns than rows
     return np.pad(factor * signs, ((0, 0), (0, missing))), np.pad(triangle * signs[:, None], ((0, missing), (0, 0)))
 
 
 def scaled_columns(block: Floats, *, order: Indices, lengths: Doubles) -> Doubles:
-    """Columns in their own order and unit length."""
+    """Columns in their original order, at unit length."""
     return np.asarray(block[:, order] / lengths, dtype=np.float64)
 
 
@@ -57,12 +57,12 @@ def there_and_back(block: RawMatrix, vector: Any, basis: Any, *, coefficients: F
 
 
 def without_basis(block: Floats, basis: Floats, *, coefficients: Floats, length: float = 1.0) -> Floats:
-    """A column less its part in a basis, over its length."""
+    """A column minus its part in a basis, divided by its length."""
     return np.asarray((block - (basis @ coefficients)[:, None]) / length)
 
 
 def extracted_with_product(block: RawMatrix, *, indices: Indices, transposed: bool) -> tuple[Floats, Doubles]:
-    """Columns, or rows, of a chunk, as dense columns, and their products with all."""
+    """Columns (or rows) of a chunk as dense columns, and their products with all columns (rows)."""
     chosen = extracted(block, indices=indices, transposed=transposed)
     return chosen, product(block, chosen, transposed=not transposed)
 
