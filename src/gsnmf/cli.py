@@ -1,4 +1,4 @@
-"""The entry point of the command line, which says what to install if its libraries are missing."""
+"""The entry point of the command line. If its libraries are missing, it says what to install."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _INTERRUPTED = 130
 
 
 def main() -> None:
-    """Run the command that ``sys.argv`` asks for, and exit; an interrupt, even of the imports, is one line."""
+    """Run the command in ``sys.argv`` and exit. An interrupt, even during the imports, prints one line."""
     try:
         _run()
     except KeyboardInterrupt:

@@ -34,8 +34,8 @@ def accuracy(columns: ArrayLike, rows: ArrayLike, true_columns: ArrayLike, true_
     Returns
     -------
     float
-        Between 0 and 1. Indices found that are not true cost nothing but the place that they take: compare
-        selections of the same size.
+        Between 0 and 1. Wrong indices are not penalised beyond the places they take, so compare only selections of the
+        same size.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def relative_error(matrix: Any, W: ArrayLike | Factor, H: ArrayLike | Factor) ->
     matrix : array-like, sparse or Dask array, shape (m, n)
         Nonnegative.
     W : array-like or sparse array, shape (m, r)
-        Of any sign. For a Dask array it may be one, too, and is then read chunk by chunk.
+        Of any sign. If the matrix is a Dask array, W may be one too, and is then read chunk by chunk.
     H : array-like or sparse array, shape (r, n)
         Of any sign.
 
@@ -152,9 +152,9 @@ def distance_to_ground_truth(
     are fewer columns (rows) than true ones, or more, the missing ones on either side count as zero.
 
     The factors are compared as they are: a column of W twice as long with a row of H half as long is the same
-    factorization, but not the same distance. The measure is meant for factors whose scale is fixed as that of
-    the truth is: W = [M[:, columns], P2] and H = [P1; M[rows, :]]. Other factorizations must be brought to a
-    comparable scale first, as `rescale_factors` does.
+    factorization, but not the same distance. The measure is meant for factors whose scale is fixed in the same way as
+    the truth: W = [M[:, columns], P2] and H = [P1; M[rows, :]]. Other factorizations must be brought to a comparable
+    scale first, as `rescale_factors` does.
 
     Examples
     --------
@@ -173,11 +173,11 @@ def distance_to_ground_truth(
 def rescale_factors(
     W: ArrayLike | Factor, H: ArrayLike | Factor, true_W: ArrayLike | Factor, true_H: ArrayLike | Factor
 ) -> tuple[Floats, Floats]:
-    r"""The same factorization in the scale of the true one, so that their distance means something.
+    r"""The same factorization rescaled to match the true one, so that their distance is meaningful.
 
-    Each factor :math:`W(:, k) H(k, :)` is matched with a true one, so that the sum of the cosines between their
-    rank-one matrices is largest, and then :math:`W(:, k)` is divided, and :math:`H(k, :)` multiplied, by the number
-    that gives their lengths the true ratio. Factors that are left over stay as they are.
+    Each factor :math:`W(:, k) H(k, :)` is matched with a true one such that the sum of the cosines between the rank-one
+    matrices is largest. Then :math:`W(:, k)` is divided, and :math:`H(k, :)` multiplied, by the number that gives their
+    lengths the true ratio. Unmatched factors stay as they are.
 
     Parameters
     ----------

@@ -37,8 +37,7 @@ class InMemoryMatrix(Matrix):
         return np.ldexp(self.columns(indices), self.exponent)
 
     def submatrix(self, indices: Indices) -> Floats | sp.csc_array:
-        """The columns at increasing ``indices``, sparse if the matrix is; no copy if these are all columns of a dense
-        one."""
+        """The columns at increasing ``indices``, sparse if the matrix is. All columns of a dense one are not copied."""
         return self.columns(indices)
 
     def gram_rows(self, indices: Indices) -> Doubles:  # noqa: D102

@@ -192,8 +192,7 @@ class Matrix(ABC):
 
     @abstractmethod
     def sum_over_rows(self, function: Callable[..., Doubles], *arrays: Any, shape: tuple[int, ...]) -> Doubles:
-        """Sum of an array of ``shape`` that a function computes from the same rows of arrays that stay with the
-        data."""
+        """Sum of what a function gives, of ``shape``, for the same rows of arrays that stay with the data."""
 
     @abstractmethod
     def chosen(self, columns: Indices, rows: Indices) -> tuple[Any, Doubles, Floats]:

@@ -1,4 +1,4 @@
-"""What else could have been chosen in the place of one column or row."""
+"""What else could have been chosen instead of one column or row."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class Alternative:
     Attributes
     ----------
     factor : int
-        The factor that it belongs to, from 0, columns first.
+        The number of the factor, counted from 0, columns first.
     axis : {"columns", "rows"}
-        Of both, the chosen index and the substitute.
+        The axis of the chosen index and of the substitute.
     chosen : int
         The index that is given up; in a mixture, one of its members.
     index : int

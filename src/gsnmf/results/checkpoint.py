@@ -1,8 +1,9 @@
 """Checkpoints of a long selection: a file from which the same selection goes on after an interruption.
 
-The file is a NumPy ``.npz`` without pickled objects. It holds all that the method remembers in memory, and is replaced
-as a whole, so that an interruption at any moment leaves the one before. Writing takes at most about a twentieth of the
-time. What GSPA keeps with the chunks of a Dask array, as long as that has rows, is computed again, in three passes.
+The file is a NumPy ``.npz`` without pickled objects. It holds everything that the method keeps in memory. It is
+replaced as a whole, so an interruption at any moment leaves the previous file. Writing takes at most about a twentieth
+of the time. Vectors with one entry per row, which GSPA keeps with the chunks of a Dask array, are not stored but
+computed again in three passes.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from gsnmf.support.whole_files import whole_file
 _FORMAT = 3
 
 _SHARE = 20.0
-"""A checkpoint is written when so many times as long has passed as the last one took."""
+"""A checkpoint is written once this many times the duration of the last write has passed."""
 
 
 class Checkpoint:
@@ -39,7 +40,7 @@ class Checkpoint:
     path : path-like
         The file; a selection goes on from it if it exists.
     matrix : Matrix
-        The matrix, of which the `fingerprint` is compared with the one in the file.
+        The matrix, whose `fingerprint` is compared with the one in the file.
     method : str
     rank : int, or pair of int
     """
@@ -103,7 +104,7 @@ class Checkpoint:
         return picks
 
     def save(self, picks: Sequence[tuple[Axis, int]], state: State, *, last: bool = False) -> None:
-        """Replace the file, unless the one before is recent and this is not the last."""
+        """Replace the file, unless the previous one is recent and this is not the last."""
         start = time.monotonic()
         if not last and start - self._written_at < _SHARE * self._took:
             return

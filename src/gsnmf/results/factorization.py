@@ -25,7 +25,7 @@ from gsnmf.support.words import columns_and_rows
 
 
 class Substitutes(Protocol):
-    """Finds substitutes for chosen columns and rows; the search, which stands above the results, provides it."""
+    """Finds substitutes for chosen columns and rows. The search, a layer above the results, provides it."""
 
     def __call__(self, result: Factorization, *, count: int, quick: bool) -> list[Alternative]:
         """At most ``count`` alternatives for each factor."""
@@ -49,9 +49,9 @@ class Factorization(Record):
         What a search did to find the columns and rows: its starts, exchanges, and why it ended.
     mixtures : Mixtures or None
         The mixtures that take the place of single columns and rows, M ~ (M A) P1 + P2 (B M), if the factors have
-        several members each. ``columns`` and ``rows`` are then their leading members, which two of them may share.
+        several members each. ``columns`` and ``rows`` are then the leading members; two mixtures may share one.
     observation : Observation or None
-        What was observed, if entries were missing or have weights. Then ``relative_error`` is that of observed entries,
+        What was observed, if entries were missing or have weights. Then ``relative_error`` counts the observed entries,
         with their weights, and ``source`` is the matrix with its holes filled.
     clipped_share : float
         Norm of negative entries that were set to zero, relative to the norm of the matrix.
@@ -88,7 +88,8 @@ class Factorization(Record):
 
     @property
     def members(self) -> list[tuple[Indices, Floats]]:
-        """Members of every factor and their shares, columns first, the largest share first; one each without mixtures.
+        """Members and shares of every factor, column factors first, largest share first; one member each without
+        mixtures.
 
         Examples
         --------
@@ -116,17 +117,17 @@ class Factorization(Record):
 
     @property
     def observed_share(self) -> float:
-        """Share of the entries that are observed; the error is that of observed entries."""
+        """Share of the entries that are observed; the error counts only these."""
         return 1.0 if self.observation is None else self.observation.share
 
     @property
     def relative_error(self) -> float:
-        """||M - W H||_F / ||M||_F on the whole matrix, or on what is observed of it, with its weights."""
+        """||M - W H||_F / ||M||_F on the whole matrix, or on its observed entries with their weights."""
         return self.weights.relative_error
 
     @property
     def absolute_error(self) -> float:
-        """||M - M[:, columns] P1 - P2 M[rows, :]||_F; infinite only if that itself is too large for a number."""
+        """||M - M[:, columns] P1 - P2 M[rows, :]||_F; infinite only if it exceeds the largest float."""
         if self.observation is not None:
             return self.relative_error * self.observation.norm
         with np.errstate(over="ignore", under="ignore"):
@@ -191,12 +192,12 @@ class Factorization(Record):
         Parameters
         ----------
         rows, columns : index array or slice, optional
-            The part to compute; everything if left out, which is a dense m x n array.
+            The part to compute. By default the whole dense m x n array.
 
         Returns
         -------
         array
-            If the matrix is a Dask array, so is this: ``.compute()`` what fits in memory.
+            A Dask array if the matrix is one: ``.compute()`` what fits in memory.
         """
         W = self.W if rows is None else self.W[rows]
         H = self.H if columns is None else self.H[:, columns]
@@ -204,7 +205,7 @@ class Factorization(Record):
 
     @property
     def shares(self) -> Doubles:
-        """Share of each factor, columns first, in the sum of all entries of the reconstruction."""
+        """Share of each factor, column factors first, in the sum of all entries of the reconstruction."""
         masses = self._mixtures.sums(self.source)
         masses[: self.columns.size] *= self.column_weights.sum(axis=1, dtype=np.float64)
         masses[self.columns.size :] *= np.asarray(self.row_weights.sum(axis=0, dtype=np.float64))
@@ -230,18 +231,18 @@ class Factorization(Record):
         return self._substitutes is not None and self.observation is None
 
     def alternatives(self, count: int = 5, *, quick: bool = False) -> Table:
-        """For every factor the best substitutes, with the error after all weights are fitted again.
+        """The best substitutes for every factor, with the error after all weights are fitted again.
 
-        A substitute takes the place of the chosen column or row. In a mixture it takes the place of one member: those
-        listed are the best exchanges of any one member, and the shares of all members are fitted again.
+        A substitute takes the place of the chosen column or row. In a mixture it takes the place of one member: the
+        table lists the best exchanges of any one member, with the shares of all members fitted again.
 
         Parameters
         ----------
         count : int
-            Substitutes for each factor at most.
+            Largest number of substitutes per factor.
         quick : bool
-            Score every column and row with the weights as they are, and fit the best few for one round only: a
-            fraction of the time, for a matrix in memory. The errors are then slightly too large.
+            Score every column and row with the current weights, and fit the best few for one round only. This takes a
+            fraction of the time if the matrix is in memory, but the errors are slightly too large.
 
         Returns
         -------

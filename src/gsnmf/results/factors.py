@@ -26,15 +26,15 @@ class Factor(Record):
     axis : {"columns", "rows"}
         Which it is.
     index : int
-        Its position in the matrix, and that of the leading member if it is a mixture.
+        Its position in the matrix; for a mixture, the position of the leading member.
     share : float
         Its share of the sum of all entries of the reconstruction.
     columns, rows : int arrays
-        The columns and rows in which the factor is strongest, the strongest first, its members left out.
+        The columns and rows in which the factor is strongest, strongest first, without its own members.
     column_strengths, row_strengths : arrays
-        How strong, in the unit of the factor's row of H and column of W.
+        Their strengths: entries of the factor's row of H and column of W.
     members : int array
-        The columns, or rows, that it is a mixture of, the largest share first; ``index`` alone if it is a single one.
+        The columns (or rows) that it mixes, largest share first; ``index`` alone if it is a single one.
     member_shares : array
         Their shares in the mixture, which sum to one.
     """
@@ -66,8 +66,8 @@ def described_factors(
     H : array, shape (r, n)
         Right factor.
     strongest_rows : sequence of r pairs
-        Positions and values of the largest entries of each column of the left factor, at least ``count`` more than
-        the factor has members.
+        Positions and values of the largest entries of each column of the left factor; at least ``count`` more than the
+        factor has members.
     shares : array of length r
     count : int
         How many columns and rows to give at most.
@@ -118,5 +118,5 @@ def factor_table(factors: Sequence[Factor], caption: str) -> Table:
 
 
 def _name(factor: Factor) -> str:
-    """A factor by its members, such as "column 4 + 1"."""
+    """A factor named by its members, such as "column 4 + 1"."""
     return f"{factor.axis.removesuffix('s')} {' + '.join(map(str, factor.members))}"

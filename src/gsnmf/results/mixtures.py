@@ -1,4 +1,4 @@
-"""Factors of a few members each: which columns and rows are mixed, and with which shares."""
+"""Factors with a few members each: which columns and rows are mixed, and in which shares."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gsnmf.support.arrays import Doubles, Floats, Indices
 from gsnmf.support.records import Record
 
 NO_GAIN = 1e-9
-"""Relative decrease of the squared error below which a change of one member does not count as help."""
+"""A change of one member must lower the squared error by more than this fraction to count."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -30,9 +30,9 @@ class Mixtures(Record):
     most : int
         How many members a factor may have.
     gain : float or None
-        The largest relative decrease of the squared error that the addition, or the exchange, of one member of one
-        factor would give while the weights stay as they are: zero says that no such change helps. None if members
-        were not chosen to lower the error.
+        The largest relative decrease of the squared error from adding or exchanging one member of one factor while the
+        weights stay as they are. Zero means that no such change helps. None if members were not chosen to lower the
+        error.
 
     Examples
     --------
@@ -58,7 +58,7 @@ class Mixtures(Record):
         gain: float | None = None,
         dtype: Any = np.float64,
     ) -> Mixtures:
-        """Mixtures from pairs of members and their weights, for a matrix of this shape."""
+        """Mixtures from pairs of members and weights, for a matrix of this shape."""
         A, B = _assembled(columns, shape[1], dtype), _assembled(rows, shape[0], dtype)
         return cls(A, B.T, most, gain)
 
@@ -84,7 +84,7 @@ class Mixtures(Record):
         return _leading(self.row_mixture.T)
 
     def members(self) -> list[tuple[Indices, Floats]]:
-        """Members and shares of every factor, mixtures of columns first, the largest share first."""
+        """Members and shares of every factor, mixtures of columns first, largest share first."""
         return _pairs(self.column_mixture) + _pairs(self.row_mixture.T)
 
     def mixed_columns(self, matrix: Matrix) -> Floats:

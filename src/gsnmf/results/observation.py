@@ -18,15 +18,15 @@ class Observation(Record):
     share : float
         Share of the entries that are observed.
     norm : float
-        Norm of the observed entries with their weights, in the unit of the data: what the error is relative to.
+        Weighted norm of the observed entries, in the unit of the data. The relative error is relative to this.
     weighted : bool
         Whether the entries have different weights.
     missing_values : {"nan", "unstored", None}
-        How the matrix says what is missing.
+        How the matrix marks missing entries.
     completion : pair of arrays, shape (m, k) and (n, k), or None
-        Factors of the matrix of low rank that fills the holes; None if nothing had to be filled.
+        Factors of the low-rank matrix that fills the holes; None if nothing had to be filled.
     anchors : pair of arrays, shape (m, r1) and (r2, n), or None
-        The chosen columns and rows, whose holes the factorization itself has filled; None if the completion did.
+        The chosen columns and rows, with holes filled by the factorization itself; None if the completion filled them.
     """
 
     share: float

@@ -17,7 +17,7 @@ class Start:
     name : str
         The method that chose it.
     relative_error : float
-        Of its selection as it was, or made to obey the constraints, before any exchange.
+        Error of its selection before any exchange, after it was made to obey the constraints.
     n_columns, n_rows : int
     """
 
@@ -37,15 +37,15 @@ class SearchRecord:
     starts : tuple of Start
         In the order in which they were made.
     n_candidates : pair of int
-        Columns and rows among which exchanges chose.
+        Numbers of columns and rows that exchanges could choose from.
     exchanges_tried, exchanges_kept : int
-        Exchanges whose weights were fitted, and those that lowered the error.
+        How many exchanges had their weights fitted, and how many of these lowered the error.
     perturbations, perturbations_kept : int
         How often the search left a selection that no exchange improved, and how often that led to a better one.
     optimal_under_exchanges : bool
         Whether every exchange of one index for one candidate was tried at the end, and none lowered the error.
     end : {"work spent", "time limit", "error is zero", "nothing better nearby"}
-        With the last, as many perturbations in a row as the effort allows led to nothing better.
+        "nothing better nearby": as many perturbations in a row as the effort allows led to nothing better.
     work : float
         In nominal seconds: see `gsnmf.search.work`.
     """

@@ -44,7 +44,7 @@ class Selection(Record):
 
     @classmethod
     def of(cls, picks: Iterable[tuple[Axis, int]], method: str, wanted: int) -> Selection:
-        """The selection of these columns and rows, in the order of choice, of which ``wanted`` were asked for."""
+        """The selection of these columns and rows, in the order of choice, when ``wanted`` were asked for."""
         chosen = list(picks)
         columns, rows = (
             np.array([index for picked, index in chosen if picked == axis], dtype=np.intp) for axis in _AXES
@@ -54,7 +54,7 @@ class Selection(Record):
 
     @classmethod
     def of_indices(cls, columns: Indices, rows: Indices, method: str, wanted: int) -> Selection:
-        """The selection of these columns, then of these rows, of which ``wanted`` were asked for."""
+        """The selection of these columns, then of these rows, when ``wanted`` were asked for."""
         order = axes_of(columns.size, rows.size)
         return cls(columns, rows, order, method, selection_reason(len(order), wanted))
 
@@ -64,7 +64,7 @@ class Selection(Record):
         return self.columns.size + self.rows.size
 
     def named(self, method: str) -> Selection:
-        """The same selection, by another method."""
+        """The same selection, attributed to another method."""
         return replace(self, method=method)
 
     def __repr__(self) -> str:
@@ -76,13 +76,13 @@ _AXES: tuple[Axis, Axis] = ("columns", "rows")
 
 @dataclass(frozen=True, eq=False)
 class Choice(Record):
-    """What a method hands on: the selection, and the weights that it has found on the way, if any.
+    """What a method hands on: the selection, and any weights that it found on the way.
 
     Attributes
     ----------
     selection : Selection
     start : pair of arrays, shape (r1, n) and (m, r2), or None
-        Weights from which the final ones can be solved for.
+        Weights from which the final solve can start.
     search : SearchRecord or None
         What a search did to find them.
     mixtures : Mixtures or None

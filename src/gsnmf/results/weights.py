@@ -17,8 +17,8 @@ class Weights(Record):
     ----------
     column_weights : array, shape (r1, n)
     row_weights : array, shape (m, r2)
-        For a Dask array a Dask array with the same chunks of rows, computed when it is asked for: by reading the
-        chunk and solving for the weights of its rows exactly, with the column weights as they are.
+        For a Dask matrix, a Dask array with the same chunks of rows. Computing a chunk reads that chunk of the matrix
+        and solves exactly for the weights of its rows, with the column weights fixed.
     relative_error : float
         ||M - M[:, columns] column_weights - row_weights M[rows, :]||_F / ||M||_F.
     optimality : float

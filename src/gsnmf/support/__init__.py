@@ -1,1 +1,1 @@
-"""What has nothing to do with matrices: optional libraries, whole files, tables for people."""
+"""Helpers that know nothing about matrices: optional libraries, atomic files, readable tables."""

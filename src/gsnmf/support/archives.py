@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 @contextmanager
 def one_error(path: str | os.PathLike[str], kind: str) -> Iterator[None]:
-    """Turn whatever a damaged file raises into a `ValueError` that says that it is not ``kind``, such as "a result"."""
+    """Turn any error from a damaged file into a `ValueError` saying that it is not ``kind``, such as "a result"."""
     try:
         yield
     except Exception as error:

@@ -33,7 +33,7 @@ _REMEDIES: dict[tuple[str, str], str] = {
 
 
 def is_anndata(value: Any) -> bool:
-    """Whether this is an AnnData object or one of a subclass; anndata is not imported to find out.
+    """Whether this is an AnnData object or a subclass; anndata is not imported to find out.
 
     Examples
     --------
@@ -44,11 +44,11 @@ def is_anndata(value: Any) -> bool:
 
 
 def refuse_foreign(value: Any, *, name: str = "matrix") -> None:
-    """Raise unless NumPy makes an array of an object at once; known types of other libraries get a remedy.
+    """Raise unless NumPy converts an object to an array at once; known types of other libraries get a remedy.
 
     Allowed are arrays, everything that offers the array protocol (DataFrames, xarray's DataArray, tensors in main
     memory), and Python's own sequences, whose items are looked at one level deep. Sparse matrices and Dask arrays must
-    be recognised before.
+    be recognised beforehand.
 
     Raises
     ------
@@ -78,7 +78,7 @@ def refuse_foreign(value: Any, *, name: str = "matrix") -> None:
 
 
 def _is_array_like(value: Any) -> bool:
-    """Whether NumPy converts an object by a protocol, or by walking through one of Python's own sequences."""
+    """Whether NumPy converts an object by a protocol or by walking one of Python's own sequences."""
     kind = type(value)
     return isinstance(value, (*_SEQUENCES, *_SCALARS)) or any(hasattr(kind, protocol) for protocol in _ARRAY_PROTOCOLS)
 

@@ -1,7 +1,7 @@
-"""The library's logger, and how far a long computation is.
+"""The library's logger, and the progress of long computations.
 
-Progress is a message of the logger ``"gsnmf"`` at level INFO with the attribute ``fraction``, the part of the work that
-is done. Whoever listens may draw a bar: `Bar` draws one with plain characters.
+Progress is a message of the logger ``"gsnmf"`` at level INFO with the attribute ``fraction``, the fraction of the work
+that is done. A listener may draw a bar; `Bar` draws one with plain characters.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _PAUSE = 10.0
 
 
 def log_progress(stage: str, done: float, total: float, quality: float) -> None:
-    """Tell whoever listens how far a search is and what it has reached."""
+    """Log how far a search is and what it has reached."""
     if logger.isEnabledFor(logging.INFO):
         logger.info("%s: quality %.2f %%", stage, 100 * quality, extra={"fraction": min(1.0, done / total)})
 
 
 def fraction_of(record: logging.LogRecord) -> float | None:
-    """The part of the work that is done, if the message is one of progress."""
+    """The fraction of the work that is done, if the message reports progress."""
     return getattr(record, "fraction", None)
 
 
@@ -46,7 +46,7 @@ def heard_by(handler: logging.Handler) -> Iterator[None]:
 
 
 class Bar(logging.Handler):
-    """Writes messages as lines and progress as a bar, redrawn in place on a terminal and a line now and then elsewhere.
+    """Writes messages as lines and progress as a bar: redrawn in place on a terminal, an occasional line elsewhere.
 
     Examples
     --------
@@ -62,7 +62,7 @@ class Bar(logging.Handler):
         self._stream = stream
         self._redraws = stream.isatty()
         self._drawn = 0
-        """Characters of a bar that the next line must cover."""
+        """Number of characters of the last bar, which the next line must cover."""
         self._last = -_PAUSE
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -80,7 +80,7 @@ class Bar(logging.Handler):
         self._write(f"[gsnmf] {bar} {100 * fraction:3.0f} %  {record.getMessage()}", "" if self._redraws else "\n")
 
     def close(self) -> None:
-        """Leave a bar that was drawn on a line of its own."""
+        """End the line of a bar, if one was drawn."""
         if self._drawn:
             self._stream.write("\n")
             self._drawn = 0

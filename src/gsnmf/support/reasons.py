@@ -7,9 +7,9 @@ class StopReason(StrEnum):
     """Why something ended; each reason is a string and compares equal to it."""
 
     RANK_REACHED = "rank reached"
-    """As many columns and rows as asked for."""
+    """As many columns and rows as requested were chosen."""
     RESIDUAL_IS_ZERO = "residual is zero"
-    """Fewer are enough: those chosen span the matrix, up to rounding."""
+    """Fewer were enough: the chosen ones span the matrix, up to rounding."""
     TOLERANCE_REACHED = "tolerance reached"
     MAX_ITERATIONS_REACHED = "max_iterations reached"
     NO_FURTHER_DECREASE = "no further decrease"
@@ -20,7 +20,7 @@ class StopReason(StrEnum):
     INFEASIBLE = "infeasible"
     TIME_LIMIT_REACHED = "time_limit reached"
     OUT_OF_RANGE = "factors out of range"
-    """They grow without bound."""
+    """The factors grow without bound."""
 
 
 def selection_reason(n_selected: int, wanted: int) -> StopReason:

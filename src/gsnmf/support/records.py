@@ -1,4 +1,4 @@
-"""Results as frozen records that can be compared, although they hold arrays."""
+"""Frozen records that can be compared although they hold arrays."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import scipy.sparse as sp
 class Record:
     """Base of frozen dataclasses, declared with ``eq=False``: equal if all fields are, arrays by their entries.
 
-    Arrays that are not in memory count as equal if their shapes are: they follow from the other fields.
+    Arrays that are not in memory count as equal if their shapes are equal: they follow from the other fields.
 
     Examples
     --------

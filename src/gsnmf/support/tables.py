@@ -24,7 +24,7 @@ class Table:
     rows : tuple of tuples
         Cells: text, numbers, or tuples of text.
     caption : str
-        What is said above the table.
+        Text above the table.
     """
 
     header: tuple[str, ...]
@@ -70,7 +70,7 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str
 
 
 def html_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table in HTML, its cells as text whatever they contain; colours are those of the page around it.
+    """A table in HTML. Cells are escaped; colours come from the surrounding page.
 
     Examples
     --------

@@ -1,3 +1,3 @@
-"""The version of the package: the one place where it stands."""
+"""The version of the package, written only here."""
 
 __version__ = "0.1.0"

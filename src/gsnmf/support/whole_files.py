@@ -1,8 +1,8 @@
-"""Files that are complete or not there at all.
+"""Files that are written completely or not at all.
 
-A file is written as a draft beside its place, with a name that no other thread or process uses, brought to the disk,
-and then renamed. Several files that belong together all take their places, or none does: if one cannot, those before
-it get back what they replaced. Drafts that a killed process left behind are removed when the same file is next written.
+A file is first written as a draft in the same folder, under a name that no other thread or process uses, then flushed
+to disk, then renamed. Several files that belong together are all replaced, or none is: if one rename fails, the earlier
+ones are undone. Drafts that a killed process left behind are removed when the same file is next written.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import BinaryIO
 
 _STALE_SECONDS = 24 * 3600.0
-"""Age from which the draft of another process counts as left behind."""
+"""Age above which a draft of another process counts as left behind."""
 
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a file for writing that takes its place only when all is written, and leaves nothing behind if not.
+    """Open a file for writing that appears only when everything is written, and leaves nothing behind otherwise.
 
     Examples
     --------
@@ -38,7 +38,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 @contextmanager
 def whole_files(paths: Sequence[str | os.PathLike[str]]) -> Iterator[list[BinaryIO]]:
-    """`whole_file` for several that belong together: all take their places, or none does."""
+    """`whole_file` for several files that belong together: all are replaced, or none is."""
     targets = [Path(path) for path in paths]
     check_targets(targets)
     mark = f"{os.getpid()}-{secrets.token_hex(6)}"
@@ -49,7 +49,7 @@ def whole_files(paths: Sequence[str | os.PathLike[str]]) -> Iterator[list[Binary
             yield streams
             for stream in streams:
                 stream.flush()
-                os.fsync(stream.fileno())  # a full disk says so here, while the old files are still in place
+                os.fsync(stream.fileno())  # a full disk raises here, while the old files are still in place
         _take_places(drafts, targets, mark)
     except OSError as error:
         if error.filename is None:  # as when a disk is full
@@ -75,7 +75,7 @@ def check_targets(paths: Sequence[str | os.PathLike[str]]) -> None:
 
 
 def _take_places(drafts: Sequence[Path], targets: Sequence[Path], mark: str) -> None:
-    """Rename all drafts; if one rename fails, give back what the ones before it replaced."""
+    """Rename all drafts; if one rename fails, restore what the earlier ones replaced."""
     done: list[tuple[Path, Path | None]] = []
     try:
         for draft, target in zip(drafts, targets, strict=True):
@@ -99,7 +99,7 @@ def _take_places(drafts: Sequence[Path], targets: Sequence[Path], mark: str) -> 
 
 
 def _remove_stale_drafts(target: Path) -> None:
-    """Remove drafts of this file that a process which is no more has left behind."""
+    """Remove drafts of this file that a dead process left behind."""
     with suppress(OSError):
         for draft in target.parent.glob(f".{_escaped(target.name)}.*.draft"):
             with suppress(OSError):

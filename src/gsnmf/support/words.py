@@ -1,4 +1,4 @@
-"""Numbers and names as a reader wants to see them."""
+"""Numbers and names in readable form."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import re
 from collections.abc import Sequence
 
 MAX_NAME = 160
-"""Characters of a name that are shown."""
+"""Longest name that is shown in full."""
 
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
 def percent(share: float) -> str:
-    r"""A share in percent, with one decimal, or as many as tell it from 0 and from 100.
+    r"""A share in percent with one decimal, or with as many as it takes to differ from 0 and 100.
 
     Examples
     --------
@@ -35,7 +35,7 @@ def counted(number: int, kind: str) -> str:
 
 
 def mixtures(number: int, kind: str, most: int) -> str:
-    """A number of things, or of mixtures of several: ``"2 words"``, ``"2 mixtures of up to 3 words"``."""
+    """A number of things or of mixtures of them: ``"2 words"``, ``"2 mixtures of up to 3 words"``."""
     return counted(number, kind) if most == 1 else f"{counted(number, 'mixture')} of up to {counted(most, kind)}"
 
 
@@ -45,7 +45,7 @@ def grouped(number: int) -> str:
 
 
 def listed(items: list[str]) -> str:
-    """Items in a sentence: ``"a, b and c"``."""
+    """Items joined for a sentence: ``"a, b and c"``."""
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}" if items else ""
 
 
@@ -66,7 +66,7 @@ def price(lost: float) -> str:
 
 
 def shown(name: str, longest: int | None = MAX_NAME) -> str:
-    """A name as it can be shown: not longer than ``longest``, and with a mark for what has no character.
+    """A name fit for display: at most ``longest`` characters, with a mark in place of unprintable ones.
 
     Examples
     --------

@@ -294,8 +294,7 @@ class ChunkedMatrix(Matrix):
         *,
         vectors: tuple[Any, ...] = (),
     ) -> tuple[da.Array, da.Array]:
-        """Lazily, what a function of a chunk gives for the outer axis, and the sum of what it gives for the inner
-        axis."""
+        """Lazily, a chunk function's results for the outer axis, and the sum of its results for the inner axis."""
         pairs = da.blockwise(
             function, "ij", self.passes.held, "ij", *vectors, align_arrays=False, dtype=object,
             meta=np.empty((0, 0), dtype=object),
@@ -324,8 +323,7 @@ class ChunkedMatrix(Matrix):
         return np.asarray(self.passes.compute(sum_by_rows(work, products, positions, shape=(SKETCHES,)))[0])
 
     def there_and_back(self, vector: Floats, basis: da.Array, coefficients: Floats) -> tuple[da.Array, da.Array]:
-        """Lazily, x = M y - U c, one column cut like the rows, and M'x, for a vector y and a basis U cut like the
-        rows."""
+        """Lazily, x = M y - U c in the chunks of the rows, and M'x, for a vector y and a basis U in the same chunks."""
         work = partial(tasks.there_and_back, coefficients=coefficients)
         y = self._spread(vector[:, None], "j")
         if self.passes.array.numblocks[1] == 1:
@@ -335,8 +333,7 @@ class ChunkedMatrix(Matrix):
         return x, self.T.lazy_product(x)
 
     def lazy_columns(self, indices: Indices) -> tuple[da.Array, Indices, float]:
-        """Lazy dense columns in increasing order, how to restore their order, and what fraction of the data they
-        read."""
+        """Lazy dense columns in increasing order, how to restore their order, and the fraction of the data read."""
         return gathered(self.passes.held, indices, self._transposed)
 
 

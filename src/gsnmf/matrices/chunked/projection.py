@@ -188,8 +188,7 @@ class ChunkedRows(Side):
         return da.from_array(places, chunks=1, name=False)
 
     def _first(self, found: Doubles, largest: float) -> int:
-        """Position of the first norm equal to the largest, from the largest norm and its first position in each
-        chunk."""
+        """Position of the first norm equal to the largest, from the largest of each chunk and where it first occurs."""
         threshold = self._tie * largest
         chunk = int(np.argmax(found[:, 0] >= threshold))
         reached, place, self._found = found[chunk]
