@@ -5,10 +5,10 @@ whose squared error is :math:`\|M(:, K)\|_F^2 - \sigma_1^2(K)`. Splitting K into
 
 .. math:: \sigma_1^2(K_1) + \sigma_1^2(K_2) - \sigma_1^2(K) \;\in\; [0, \sigma_2^2(K)],
 
-and the cluster whose split lowers it most is split next. The upper bound holds because the two rank-one
-approximations together have rank two; it spares the splits that cannot be next. A split follows the rank-two
-factorization M(:, K) ~ W H with nonnegative W and H: W starts from the two extreme columns of the best rank-two
-approximation, and each factor given the other is nonnegative least squares in two variables, solved in closed form.
+and the cluster whose split lowers it most is split next. The upper bound holds because the two rank-one approximations
+together have rank two; it avoids computing splits that cannot be next. A split follows the rank-two factorization M(:,
+K) ~ W H with nonnegative W and H: W starts from the two extreme columns of the best rank-two approximation, and each
+factor given the other is nonnegative least squares in two variables, solved in closed form.
 
 References
 ----------
@@ -40,7 +40,7 @@ _KRYLOV_STEPS = 4
 """Steps of three vectors each; clusters need singular values to a percent or so, not to rounding."""
 
 _ROUNDS = 2
-"""How often W is updated. Two led to better selections of the paper's documents than none, ten to no better ones."""
+"""How often W is updated. On the paper's documents two updates gave better selections than none, ten no better."""
 
 _TIE = 64.0
 """Squared quantities closer than this times eps are equal."""
@@ -55,7 +55,7 @@ class Clusters:
     Attributes
     ----------
     representatives : int array, shape (n_clusters,)
-        Of each cluster the column of smallest angle to its leading singular vector, in increasing order.
+        For each cluster, the column with the smallest angle to its leading singular vector, in increasing order.
     sizes : int array, shape (n_clusters,)
         Number of columns in each cluster.
     labels : int array, shape (n,)
@@ -74,8 +74,8 @@ def hierarchical_clusters(matrix: InMemoryMatrix, n_clusters: int, *, axis: Axis
     ----------
     matrix : InMemoryMatrix, shape (m, n)
     n_clusters : int
-        How many clusters at most. There are fewer if there are fewer nonzero columns, each then a cluster of its own,
-        or if, to rounding, there are fewer directions.
+        The largest number of clusters. There are fewer if there are fewer nonzero columns (each is then its own
+        cluster), or fewer directions, up to rounding.
     axis : {"columns", "rows"}
         What to group.
 
@@ -128,13 +128,13 @@ class _Cluster:
     bound: float = 0.0
     """Second squared singular value: no split explains more than this in addition."""
     parts: tuple[Indices, Indices] | None = None
-    """How to split it; None if its columns are parallel."""
+    """How to split the cluster; None if its columns are parallel."""
 
 
 def _split_repeatedly(matrix: InMemoryMatrix, indices: Indices, n_clusters: int) -> list[_Cluster]:
     """Split the cluster that gains most until there are ``n_clusters``, or only parallel columns in each.
 
-    The heap holds a cluster by its bound until it comes to the top, and then by the gain of its split.
+    The heap ranks a cluster by its bound until it reaches the top, and then by the gain of its split.
     """
     tolerance = _TIE * float(np.finfo(matrix.dtype).eps)
     heap: list[tuple[float, int, _Cluster, tuple[_Cluster, ...]]] = []
@@ -207,8 +207,8 @@ def _largest_eigenpairs(gram: Any) -> tuple[Doubles, Floats]:
 def _krylov(columns: _Submatrix, transpose: Any, norms: Doubles) -> tuple[Floats, Floats]:
     """Orthonormal basis Q of a block Krylov space of AA', and A'Q.
 
-    It starts from the sum of the columns, the largest column and the one farthest from it: three vectors, since one
-    would find only one of several equal singular values, and none of them random.
+    It starts from three vectors, none of them random: the sum of the columns, the largest column and the one farthest
+    from it. A single vector would find only one of several equal singular values.
     """
     largest = int(np.argmax(norms))
     along = np.asarray(transpose @ _dense_column(columns, largest)) / np.sqrt(norms[largest])
@@ -219,7 +219,7 @@ def _krylov(columns: _Submatrix, transpose: Any, norms: Doubles) -> tuple[Floats
     image = np.empty((columns.shape[1], 3 * _KRYLOV_STEPS), dtype=columns.dtype, order="F")
     for end in range(0, 3 * _KRYLOV_STEPS, 3):
         known = basis[:, :end]
-        for _ in range(2):  # once would leave rounding of the block within the basis (Kahan)
+        for _ in range(2):  # once would leave rounding errors within the basis (Kahan)
             block = np.linalg.qr(block - known @ (known.T @ block))[0]
         new = slice(end, end + 3)
         basis[:, new], image[:, new] = block, transpose @ block
@@ -230,10 +230,9 @@ def _krylov(columns: _Submatrix, transpose: Any, norms: Doubles) -> tuple[Floats
 def _first_part(columns: _Submatrix, left: Floats, coordinates: Floats, lengths: Doubles) -> Flags | None:
     """Which columns belong to the first of two nonnegative factors; None if nothing tells them apart.
 
-    Columns that are orthogonal to both, up to rounding, stay together: the shares of their weights say nothing.
-
-    Where no share of weights lies near one half, the split is the nearest gap between shares, so that columns of one
-    direction stay together and neither part is empty.
+    Columns that are orthogonal to both, up to rounding, stay together: the shares of their weights mean nothing. The
+    split is at the gap between shares that is nearest to one half, so columns of one direction stay together and
+    neither part is empty.
     """
     weights = _rank_two_weights(columns, left, coordinates)
     total = weights.sum(axis=0)
@@ -263,7 +262,7 @@ def _best_weights(transpose: Any, factor: Floats) -> Doubles:
     """H >= 0 (2 x n) that minimises ||A - W H||, given A' and a nonnegative ``factor`` whose columns make W.
 
     W has columns of unit length, with cosine c between them. For a column a of A let f = W'a: if f2 <= c f1 the second
-    weight would be negative, and the best is (f1, 0); the same the other way round; else both are positive.
+    weight would be negative, and the best is (f1, 0); likewise with 1 and 2 swapped; otherwise both are positive.
     """
     lengths = np.linalg.norm(factor, axis=0)
     unit = np.divide(factor, lengths, out=np.zeros(factor.shape), where=lengths > 0).astype(transpose.dtype)
@@ -279,7 +278,7 @@ def _best_weights(transpose: Any, factor: Floats) -> Doubles:
 
 
 def _without_zero_rows(columns: _Submatrix) -> _Submatrix:
-    """The same columns of shorter length, so that work on a sparse cluster is in proportion to its nonzeros."""
+    """The same columns without empty rows, so the work on a sparse cluster is proportional to its nonzeros."""
     if isinstance(columns, np.ndarray):
         used = columns.any(axis=1)
         return columns if used.all() else columns[used]

@@ -1,12 +1,12 @@
-r"""Residuals of all columns of a matrix on the cone, or on the convex hull, of those chosen so far.
+r"""Residuals of all columns of a matrix with respect to the cone, or the convex hull, of the chosen columns.
 
 With an orthonormal basis Q of the chosen columns, C = Q R, every column splits into :math:`M_j = Q t_j + o_j`, and
 
 .. math:: \|M_j - C h\|^2 = \|t_j - R h\|^2 + \|o_j\|^2 .
 
-A problem in h is thus one of the size of the chosen columns, whatever the number of rows; choosing a column costs one
-product with the matrix, which gives the new entry of every :math:`t_j`. Neither squares the condition of C, as its Gram
-matrix would, nor is a residual ever formed, except of the few columns of which the norm is in doubt.
+A problem in h thus has the size of the number of chosen columns, whatever the number of rows. Choosing a column costs
+one product with the matrix, which gives the new entry of every :math:`t_j`. The condition number of C is not squared,
+as it would be with a Gram matrix, and residuals are formed only for the few columns whose norm is in doubt.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gsnmf.support.arrays import Doubles, Flags, Floats, Indices
 
 
 class ReducedColumns:
-    """The columns of an m x n matrix in a basis of those chosen, and their residuals.
+    """The columns of an m x n matrix in a basis of the chosen columns, and their residuals.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class ReducedColumns:
         self.outside = matrix.squared_column_norms.copy()
         self.lengths = np.sqrt(self.outside)
         self.open = self.outside > 0
-        self._reference = self.outside.copy()  # what ``outside`` was when it was last computed, and not only reduced
+        self._reference = self.outside.copy()  # ``outside`` when it was last computed rather than reduced
         self._eps = float(np.finfo(matrix.dtype).eps)
         self._zero = ROUNDING * self._eps * math.sqrt(max(m, n))
 
@@ -78,11 +78,11 @@ class ReducedColumns:
 
     @property
     def rounding(self) -> Doubles:
-        """Residuals of the columns closer to each other than this are equal."""
+        """Residuals that differ by less than this count as equal."""
         return np.asarray(TIE * self._eps * self.lengths)
 
     def append(self, index: int) -> None:
-        """Choose a column: extend the basis and the coordinates. Its weight in the others is zero as yet."""
+        """Choose a column: extend the basis and the coordinates. Its weight in the other columns is zero at first."""
         k = self.size
         self._triangle[:k, k] = self._targets[index, :k]
         residual = orthogonalised(self.matrix.columns(np.array([index]))[:, 0], self.basis)
@@ -104,8 +104,8 @@ class ReducedColumns:
     def farthest(self) -> int | None:
         """Index of the largest residual; None if every residual is zero, up to rounding.
 
-        Among equal residuals it is the longest column, and among these the first: a longest column is a vertex even
-        where a whole face of the hull is equally far away.
+        Among equal residuals the longest column wins, and among these the first: the longest column is a vertex even if
+        a whole face of the hull is equally far away.
         """
         while True:
             squared = self.squared_residuals
@@ -153,6 +153,6 @@ class ReducedColumns:
 
 
 def first_of_largest(values: Doubles, among: Flags, eps: float) -> int:
-    """First index of the largest value, up to rounding, among some that are not none."""
+    """First index of the largest value, up to rounding, among a nonempty set of candidates."""
     largest = np.max(values, where=among, initial=0.0)
     return int(np.argmax(among & (values >= (1.0 - TIE * eps) * largest)))

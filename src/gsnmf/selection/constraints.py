@@ -1,4 +1,4 @@
-"""What a choice of columns and rows must contain, must leave out, and how many of each it may have."""
+"""Which columns and rows must be chosen, which must not, and how many of each are allowed."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ class Constraints:
     Attributes
     ----------
     include_columns, include_rows : sequences of int, or boolean masks
-        Chosen in any case.
+        Always chosen.
     exclude_columns, exclude_rows : sequences of int, or boolean masks
-        Never chosen. They are still explained like all the others.
+        Never chosen, but still explained like all others.
     at_least : pair (n_columns, n_rows)
-        The smallest number of columns and of rows.
+        The smallest allowed numbers of columns and of rows.
     at_most : pair (n_columns, n_rows), optional
-        The largest number of columns and of rows. A rank that is a pair is both ``at_least`` and ``at_most``.
+        The largest allowed numbers of columns and of rows. A rank given as a pair sets both ``at_least`` and
+        ``at_most``.
 
     Examples
     --------
@@ -48,7 +49,7 @@ class Constraints:
         Raises
         ------
         ValueError
-            If an index is out of range, or if no choice of that rank can obey.
+            If an index is out of range, or if no choice of that rank satisfies the constraints.
         """
         m, n = shape
         included_columns = _indices(self.include_columns, n, "include_columns")
@@ -73,12 +74,12 @@ class Constraints:
 
 @dataclass(frozen=True)
 class Limits:
-    """Constraints that are known to be satisfiable, as the search sees them.
+    """Constraints that are known to be satisfiable, in the form the search uses.
 
     Attributes
     ----------
     size : int
-        Columns and rows in all.
+        Total number of columns and rows.
     least_columns, most_columns : int
         The smallest and the largest number of columns; the others are rows.
     included_columns, included_rows : int arrays
@@ -104,7 +105,7 @@ class Limits:
         return self.size - self.least_columns
 
     def included(self, axis: Axis) -> Indices:
-        """Indices that are chosen in any case."""
+        """Indices that are always chosen."""
         return self.included_columns if axis == "columns" else self.included_rows
 
     def excluded(self, axis: Axis) -> Flags:
@@ -120,14 +121,14 @@ class Limits:
         return self.most_columns if axis == "columns" else self.most_rows
 
     def open_axes(self, n_columns: int, n_rows: int) -> Axes:
-        """Axes of which one index more leaves room for what is still asked for."""
+        """Axes along which one more index still leaves room for what is required."""
         room = self.size - n_columns - n_rows
         columns = n_columns < self.most_columns and room > max(0, self.least_rows - n_rows)
         rows = n_rows < self.most_rows and room > max(0, self.least_columns - n_columns)
         return axes_of(int(columns), int(rows))
 
     def obeyed_by(self, columns: Indices, rows: Indices) -> bool:
-        """Whether a selection of ``size`` indices, or of fewer that are enough, obeys."""
+        """Whether a selection of ``size`` indices, or of fewer if they suffice, satisfies the constraints."""
         return bool(
             columns.size + rows.size <= self.size
             and columns.size <= self.most_columns
@@ -147,7 +148,7 @@ def indices_of_names(wanted: Sequence[Any], names: Sequence[Any], what: str) -> 
     wanted : sequence
         The names to find.
     names : sequence
-        All names, in the order of the matrix. Of equal names the first counts.
+        All names, in the order of the matrix. The first of several equal names counts.
     what : str
         What error messages call ``wanted``.
 
@@ -218,7 +219,7 @@ def _check_pair(rank: tuple[int, int], least: tuple[int, int], most: tuple[int, 
 def _bounds(
     size: int, least: tuple[int, int], most: tuple[int, int], included: tuple[int, int], available: tuple[int, int]
 ) -> tuple[int, int]:
-    """The smallest and the largest number of columns, or what contradicts what."""
+    """The smallest and the largest number of columns, or an error that names the contradiction."""
     if sum(included) > size:
         raise ValueError(f"at most {size} indices can be included with a rank of {size}; got {sum(included)}.")
     if sum(least) > size:

@@ -1,8 +1,8 @@
 """Preselection: a few hundred columns and rows that stand for all the others.
 
-Methods whose cost grows with the square of the matrix first choose candidates. The paper clusters the columns, and
-the rows, keeps one representative a cluster, and scales it by the square root of the size of its cluster, so that the
-reduced matrix weighs what it stands for. Weights and errors are always those of the whole matrix.
+Methods whose cost grows with the square of the matrix first choose candidates. The paper clusters the columns and the
+rows, keeps one representative per cluster, and scales it by the square root of the size of its cluster, so each counts
+for all that it represents. Weights and errors always refer to the whole matrix.
 
 References
 ----------
@@ -23,7 +23,7 @@ from gsnmf.selection.clustering import hierarchical_clusters
 from gsnmf.support.arrays import Axis, Doubles, Floats, Indices
 
 _CANDIDATES = 4
-"""Successive projection looks at this many times as many columns as are asked for."""
+"""Successive projection considers this many times as many columns as requested."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ def preselect(matrix: InMemoryMatrix, n_columns: int, n_rows: int) -> Preselecti
     ----------
     matrix : InMemoryMatrix, shape (m, n)
     n_columns, n_rows : int
-        How many of each at most. A side that has no more nonzero ones is kept whole.
+        The largest numbers of each. A side with no more nonzero ones than that is kept whole.
     """
     columns = hierarchical_clusters(matrix, n_columns, axis="columns")
     rows = hierarchical_clusters(matrix, n_rows, axis="rows")
@@ -69,7 +69,7 @@ def preselect(matrix: InMemoryMatrix, n_columns: int, n_rows: int) -> Preselecti
 
 
 def largest_and_farthest(matrix: Matrix, n: int, *, axis: Axis = "columns") -> Indices:
-    """At most ``n`` nonzero columns (or rows): half by successive projection, the others by the largest norms.
+    """At most ``n`` nonzero columns (or rows): half by successive projection, the rest by the largest norms.
 
     Returns
     -------
@@ -102,7 +102,7 @@ def largest_and_farthest(matrix: Matrix, n: int, *, axis: Axis = "columns") -> I
 def _farthest(gram: Doubles, eps: float, n: int) -> list[int]:
     """At most ``n`` columns by successive projection, as the pivots of a Cholesky factorization of their Gram matrix.
 
-    Its vectors are as long as there are columns, not rows. It stops early where Gram products have lost their digits.
+    Its vectors have one entry per column, not per row. It stops early once Gram products have lost their digits.
     """
     residual = gram.diagonal().copy()
     zero = residual.size * eps * float(residual.max())

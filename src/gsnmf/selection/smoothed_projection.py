@@ -1,6 +1,6 @@
 r"""Smoothed successive projection: SPA in which each choice is the mean of a few columns (rows), SSPA.
 
-If every factor is there several times, with different noise, the mean of its copies is closer to it than any of them.
+If every factor occurs several times, with different noise, the mean of its copies is closer to it than any single one.
 A step takes the residual :math:`u = P^\perp M(:, c)` that is longest, the p columns with the largest products
 :math:`u^T M(:, j)`, which are the copies of one factor as far as the noise allows, and projects on the orthogonal
 complement of their mean. With p = 1 it is SPA.
@@ -26,11 +26,11 @@ from gsnmf.support.arrays import Axis, Indices
 def smoothed_choice(matrix: Matrix, rank: int, *, axis: Axis, members: int, limits: Limits | None = None) -> Choice:
     """SSPA: ``rank`` means of ``members`` columns, or rows, each.
 
-    With ``limits`` it starts from what is included, each a factor of its own, and never sees what is excluded.
+    With ``limits`` it starts from the included indices, each a factor of its own, and ignores the excluded ones.
 
     Examples
     --------
-    Two factors, each there twice:
+    Two factors, each occurring twice:
 
     >>> from gsnmf.matrices import wrap
     >>> matrix = wrap(np.array([[2.0, 2.1, 0.0, 0.0], [0.0, 0.0, 1.0, 1.1]]))
@@ -63,7 +63,7 @@ def smoothed_groups(
     while len(groups) < rank and (farthest := side.farthest()) is not None:
         products = np.asarray(matrix.T.dot(side.direction(farthest)), dtype=np.float64)
         products[excluded] = -np.inf
-        products[farthest] = np.inf  # even where rounding has left nothing of its product
+        products[farthest] = np.inf  # even if rounding has left nothing of its product
         group = largest_of(products, members)
         group = group[products[group] > 0]
         if not side.project(matrix.columns(group).mean(axis=1)):

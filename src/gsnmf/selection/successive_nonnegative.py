@@ -1,17 +1,17 @@
 r"""Successive nonnegative projection, SNPA.
 
-Like SPA it chooses at each step the column with the largest residual, but the residual is that of the projection on the
-convex hull of the chosen columns C and the origin, and not on their span:
+Like SPA, it chooses at each step the column with the largest residual, but it projects on the convex hull of the chosen
+columns C and the origin instead of their span:
 
 .. math:: \min_h \|M_j - C h\|_2 \quad\text{such that}\quad h \ge 0,\; \sum_i h_i \le 1 .
 
-The hull takes away less than the span, which makes SNPA more robust to noise than SPA, and lets it find more columns
-than the rank of the matrix: for M = W H, H with the identity among its columns and column sums at most one, it is
-enough that no column of W is in the convex hull of the others and the origin.
+Projecting on the hull removes less than projecting on the span. That makes SNPA more robust to noise than SPA, and lets
+it find more columns than the rank of the matrix: for M = W H, H with the identity among its columns and column sums at
+most one, it is enough that no column of W is in the convex hull of the others and the origin.
 
-The projections of all columns are kept from step to step. A new column changes only those that it would bring closer,
-which is one comparison each; these are solved exactly, from where they were, by `gsnmf.selection.cone_projection`, in
-the coordinates of a basis of C and without touching M.
+The projections of all columns are kept from step to step. A new column changes only those that it brings closer, which
+takes one comparison each to find out. These are solved again exactly, from where they were, by
+`gsnmf.selection.cone_projection`, in the coordinates of a basis of C and without reading M.
 
 References
 ----------
@@ -46,22 +46,22 @@ def successive_nonnegative_projection(
     axis : {"columns", "rows"}
         Rows are the columns of the transpose.
     limits : Limits, optional
-        What is included is chosen first, what is excluded never.
+        Included indices are chosen first, excluded ones never.
 
     Returns
     -------
     Selection
-        With fewer than ``rank`` indices if the hull of those contains all the others, up to rounding.
+        It has fewer than ``rank`` indices if their hull contains all the others, up to rounding.
 
     Notes
     -----
-    Costs one product with the matrix and one comparison for each column a step, and O(s^3) operations for each column
-    of which the projection changes, with s the number of its positive weights: O(nnz r + n r s^3) at worst, and
-    O((m + n) r) memory. Among equally far columns the longest is chosen, as in the publication, and the first of those.
+    Each step costs one product with the matrix, one comparison per column, and O(s^3) operations for each column whose
+    projection changes, with s the number of its positive weights: O(nnz r + n r s^3) at worst, and O((m + n) r) memory.
+    Among equally far columns the longest is chosen, as in the publication, and the first of those.
 
     Examples
     --------
-    Four corners of a square and its centre have rank three only:
+    The four corners of a square and its centre have only rank three:
 
     >>> import numpy as np
     >>> from gsnmf.matrices import wrap
@@ -98,7 +98,7 @@ class _Hull:
         self._multipliers = np.zeros(n)
 
     def choose(self, index: int) -> None:
-        """Take in a column, and project again those that it brings closer."""
+        """Add a column, and project again the columns that it brings closer."""
         self.columns.append(index)
         slopes = self.columns.inside @ self.columns.triangle[:, -1]
         self._project(np.flatnonzero(self.columns.open & (slopes > self._multipliers)))

@@ -8,8 +8,8 @@ and projects the columns (rows) of the residual R on the orthogonal complement o
 which only one axis may be chosen, SPA* runs SPA once on each axis.
 
 The residual is never formed (`gsnmf.matrices.projection`): a step is two products with M, one for SPA, and the
-whole costs O(nnz(M) r + (m + n) r^2) with O((m + n) r) memory. Of a Dask array, what is as long as it has rows stays
-with its chunks (`gsnmf.matrices.chunked`), or is not needed at all.
+whole costs O(nnz(M) r + (m + n) r^2) with O((m + n) r) memory. For a Dask array, vectors with one entry per row stay
+with the chunks (`gsnmf.matrices.chunked`) or are not needed.
 
 References
 ----------
@@ -42,8 +42,8 @@ def successive_projection(
     """SPA: choose ``rank`` columns, or rows, each the farthest from the span of those before it.
 
     Recovers the columns K of any matrix M = M[:, K] H with M[:, K] of full rank, H nonnegative with the identity
-    among its columns, and column sums of H at most one. With ``limits`` it starts from what is included, and never
-    sees what is excluded.
+    among its columns, and column sums of H at most one. With ``limits`` it starts from the included indices and ignores
+    the excluded ones.
     """
     projection = matrix.projection(rank, (axis,))
     picks = _begun(projection, (axis,), checkpoint, limits)
@@ -67,9 +67,9 @@ def generalized_successive_projection(
     """GSPA (Algorithm 3 of the paper): choose ``rank`` columns and rows together.
 
     A heuristic: unlike SPA it can miss even without noise (Example 1 of the paper). It is meant for matrices whose
-    columns have equal sums and whose rows have equal sums; see `gsnmf.scale`. With ``limits`` it starts from what is
-    included, never sees what is excluded, and takes the larger of column and row only where both leave room for what
-    is still asked for.
+    columns have equal sums and whose rows have equal sums; see `gsnmf.scale`. With ``limits`` it starts from the
+    included indices, ignores the excluded ones, and takes the larger of column and row only if either choice leaves
+    room for what is still required.
     """
     m, n = matrix.shape
     projection = matrix.projection(rank, COLUMNS_AND_ROWS)
@@ -102,7 +102,7 @@ def _choose(
 
 
 def _begun(projection: Projection, axes: Axes, checkpoint: Checkpoint | None, limits: Limits | None) -> _Picks:
-    """What is chosen to begin with: before an interruption, or what is included."""
+    """The initial choices: those made before an interruption, or the included ones."""
     found = None if checkpoint is None else checkpoint.load()
     picks: _Picks = []
     if checkpoint is not None and found is not None:

@@ -1,7 +1,7 @@
 r"""XRAY: extreme rays of the cone that the columns of a matrix generate.
 
 With chosen columns C, nonnegative weights H that solve :math:`\min_{H \ge 0} \|M - C H\|_F` and the residual
-R = M - C H, every step looks from the cone of C in the direction of the residual of a column i outside it, and takes
+R = M - C H, every step looks from the cone of C in the direction of the residual of some column i outside it, and takes
 the column that is farthest out in that direction,
 
 .. math:: \arg\max_j \; \frac{R_i^T M_j}{p^T M_j}, \qquad p = (1, \dots, 1)^T,
@@ -20,8 +20,8 @@ The third rule, "greedy", takes directly the column that alone reduces the error
 and fits noisy data best, but need not choose extreme rays even without noise.
 
 The scores of "dist" and "greedy" are norms of rows and columns of the n x n matrix max(0, R'M), which is not formed.
-When H changes, an entry of R'M grows at most by what the weights lost times C'M, which bounds all scores in O(n r^2)
-operations, and only those whose bound is above the best score are computed, in blocks, from rows of M'M.
+When H changes, an entry of R'M grows by at most the decrease of the weights times C'M. This bounds all scores in O(n
+r^2) operations. Only scores whose bound is above the best score are computed, in blocks, from rows of M'M.
 
 References
 ----------
@@ -48,7 +48,7 @@ Rule = Literal["max", "dist", "greedy"]
 
 
 _FIRST_BLOCK = 32
-"""Columns whose scores are computed together at first; then twice as many, as far as the memory allows."""
+"""How many scores are computed together at first; then twice as many each time, as far as memory allows."""
 
 _GRAM_BYTES = 1 << 28
 """Memory for rows of M'M."""
@@ -60,8 +60,8 @@ def xray(matrix: Matrix, rank: int, *, rule: Rule = "max", axis: Axis, limits: L
     Parameters
     ----------
     matrix : Matrix
-        Of shape (m, n), dense or sparse. Columns (rows) can have any lengths: those only change the order of choice
-        of a separable matrix. Noisy rare ones stand out when they are divided by their sums.
+        Of shape (m, n), dense or sparse. Columns (rows) can have any lengths: for a separable matrix these change only
+        the order of choice. Dividing columns by their sums makes rare, noisy ones stand out.
     rank : int
         How many to choose.
     rule : {"max", "dist", "greedy"}
@@ -76,22 +76,22 @@ def xray(matrix: Matrix, rank: int, *, rule: Rule = "max", axis: Axis, limits: L
     Returns
     -------
     Selection
-        With fewer than ``rank`` indices if the cone of those contains all the others, up to rounding.
+        It has fewer than ``rank`` indices if their cone contains all the others, up to rounding.
 
     Notes
     -----
-    With "max" a step costs two products with the matrix and O(s^3) operations for each column of which the weights
-    change, with s the number of its positive weights: O(nnz r + n r s^3) at worst, and O((m + n) r) memory. The weights
-    are exact and start from those of the step before.
+    With "max", a step costs two products with the matrix and O(s^3) operations for each column whose weights change,
+    with s the number of its positive weights: O(nnz r + n r s^3) at worst, and O((m + n) r) memory. The weights are
+    exact and start from those of the step before.
 
-    "dist" and "greedy" add O(n r) operations for each score that has to be computed, and a row of M'M, a product with
-    one column of the matrix, of which 256 MB are kept for the next time. On counts of words few scores are computed; on
-    dense mixtures nearly all n in every step, which is O(m n^2 + n^2 r^2) as long as M'M is kept. They are what they
-    should be while R'M is more than the rounding of M'M: residuals of a millionth of the columns, or a hundredth in
-    single precision, are safe.
+    "dist" and "greedy" add, for each score that has to be computed, O(n r) operations and a row of M'M, which is a
+    product with one column of the matrix. Up to 256 MB of such rows are kept. On word counts, few scores are computed;
+    on dense mixtures, nearly all n in every step, which is O(m n^2 + n^2 r^2) as long as M'M is kept. The scores are
+    accurate while R'M exceeds the rounding errors of M'M: residuals down to a millionth of the columns, or a hundredth
+    in single precision, are safe.
 
-    Among columns that are equally far out the one with the largest l2 norm for its l1 norm is chosen, which is an
-    extreme ray also where a whole face of the cone is at the same height, and then the first.
+    Among columns that are equally far out, the one with the largest ratio of l2 norm to l1 norm is chosen, and then the
+    first. It is an extreme ray even if a whole face of the cone is equally far out.
 
     Examples
     --------
@@ -154,7 +154,7 @@ class _Cone:
 
     @property
     def weights(self) -> Doubles:
-        """Weights of every column, a row each, shape (n, k)."""
+        """Weights of every column, one row per column, shape (n, k)."""
         return self._weights[:, : self.columns.size]
 
     @property
@@ -170,7 +170,7 @@ class _Cone:
         slopes = self.columns.inside @ triangle[:, -1]
         closer = np.flatnonzero(self.columns.open & (slopes > 0.0))
         targets, weights = self.columns.targets[closer], self.weights[closer]
-        weights[:, -1] = 1.0  # any positive number: it is to take part
+        weights[:, -1] = 1.0  # any positive number: the new column must take part
         nonnegative_least_squares(weights, triangle, targets)
         self.weights[closer] = weights
         self.columns.inside[closer] = targets - weights @ triangle.T
@@ -214,7 +214,7 @@ class _Scores:
         self._bounds = np.sqrt(cone.matrix.T.dot(image) * lengths) / self._units
         n, dtype = cone.matrix.shape[1], cone.matrix.dtype
         self._gram = np.empty((min(n, _GRAM_BYTES // (n * dtype.itemsize)) + 1, n), dtype=dtype)
-        self._slots = np.full(n, -1)  # where a row is; the last is for those that are not there
+        self._slots = np.full(n, -1)  # slot of each row; -1 for rows that are not kept
         self._n_kept = 0
 
     def best(self) -> int:
@@ -235,7 +235,7 @@ class _Scores:
         return first_of_largest(self._bounds, still, eps)
 
     def _raise(self) -> None:
-        """Add to the bounds what the scores may have gained by the last step."""
+        """Raise the bounds by what the scores may have gained in the last step."""
         weights, k = self._cone.weights, self._weights.shape[1]
         lost = np.maximum(0.0, self._weights - weights[:, :k])
         inner = (self._cone.columns.targets @ self._cone.triangle)[:, :k]
@@ -255,7 +255,7 @@ class _Scores:
         return np.asarray(np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64)) / self._units[indices])
 
     def _gram_rows(self, indices: Indices) -> Floats:
-        """Rows of M'M, kept for the next time as long as there is room."""
+        """Rows of M'M, kept for later as long as there is room."""
         slots = self._slots[indices]
         rows = self._gram[slots]
         missing = slots < 0

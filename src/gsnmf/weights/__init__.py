@@ -4,9 +4,9 @@ For chosen columns C = M(:, columns) and rows R = M(rows, :) the weights solve t
 
 .. math:: \min_{P_1 \ge 0,\; P_2 \ge 0} \; \tfrac12 \|M - C P_1 - P_2 R\|_F^2 .
 
-With one side only it is nonnegative least squares, one small problem per column, and solved exactly (`one_sided`). With
-both it is singular, and solved by projected conjugate gradients (`joint`) until the violation of the optimality
-conditions (`optimality`) is below the tolerance. `observed` has weights fitted on observed entries alone, `sum_to_one`
+With one side only, it is nonnegative least squares, one small problem per column, solved exactly (`one_sided`). With
+both sides it is singular, and projected conjugate gradients (`joint`) solve it until the violation of the optimality
+conditions (`optimality`) is below the tolerance. `observed` fits weights to observed entries only, `sum_to_one` finds
 weights that sum to one.
 """
 

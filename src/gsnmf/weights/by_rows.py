@@ -1,8 +1,8 @@
-"""Weights of a matrix whose row weights are too many to be held: those of columns in memory, those of rows lazy.
+"""Weights of a matrix with too many rows to hold the row weights: column weights in memory, row weights lazy.
 
 Row weights follow from the column weights and the chosen rows, one small problem per row (`remaining_weights`), and are
-computed where they are asked for. What is needed of them to find the column weights, and to know how good all are, are
-sums over the rows (`eliminated`), so that no more than O(n r) numbers are ever in one place.
+computed on request. Finding the column weights and the error needs only sums over the rows (`eliminated`), so no more
+than O(n r) numbers are ever in one place.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _columns_alone(matrix: Matrix, columns: Indices, basis: Floats) -> _Solved:
 
 
 def _rows_alone(matrix: Matrix, rows: Indices) -> _Solved:
-    """One pass, and the read of the rows."""
+    """One pass, and one read of the chosen rows."""
     none = np.zeros((matrix.shape[1], 0))
     basis = matrix.T.columns(rows)
     if not basis.any():
@@ -117,7 +117,7 @@ def _sums_of_rows_alone(targets: Doubles, *, triangle: Doubles) -> Doubles:
 
 
 def _unit_rows(basis: Floats) -> tuple[Doubles, Doubles, Doubles]:
-    """Those rows, given as columns, that are not zero, in unit length, and their orthogonal factor and triangle."""
+    """The nonzero rows, given as columns, at unit length, and their orthogonal factor and triangle."""
     double = basis.astype(np.float64, copy=False)
     lengths = np.linalg.norm(double, axis=0)
     R = np.ascontiguousarray(double[:, lengths > 0] / lengths[lengths > 0])

@@ -1,23 +1,23 @@
-r"""Weights of columns and rows together where the row weights are too many to be held: Newton steps without them.
+r"""Weights of columns and rows together if the row weights are too many to hold: Newton steps without them.
 
-For given column weights, the best row weights are those of one small nonnegative least-squares problem per row. That
-makes the objective a convex function of the column weights alone,
+For given column weights, the best row weights solve one small nonnegative least-squares problem per row. That makes the
+objective a convex function of the column weights alone,
 
 .. math:: F(P) = \min_{Q \ge 0} \; \tfrac12 \|M - C P^T - Q R^T\|_F^2, \qquad
     \nabla F(P) = P C^T C - M^T C + R\, (Q^T C),
 
-in which the rows take part through sums over them: :math:`Q^T C`, a number, and, while no row weight becomes positive
-or zero, the second derivative
+in which the rows appear only in sums: :math:`Q^T C`, a number and, as long as the set of positive row weights stays the
+same, the second derivative
 
 .. math:: D \;\mapsto\; D\, C^T C - R\, T(R^T D), \qquad T(K) = \sum_i S_i K c_i c_i^T,
 
-where :math:`c_i` is row i of C and :math:`S_i` the inverse of the Gram matrix of those rows of the matrix that have
-positive weights in row i, with zeros around it. T is a matrix of (r1 r2)^2 numbers, whatever the number of rows. So the
-rows may be anywhere: each step takes one sum over them. Between two sums the quadratic model is minimised over P >= 0
-by projected conjugate gradients; a line search on F itself makes the steps safe. About ten sums are enough, as usual
-for Newton's method on a piecewise quadratic function.
+where :math:`c_i` is row i of C and :math:`S_i` is the inverse Gram matrix of the chosen rows with positive weights in
+row i, padded with zeros. T is a matrix of (r1 r2)^2 numbers, whatever the number of rows. So the rows may be anywhere:
+each step takes one sum over them. Between two sums the quadratic model is minimised over P >= 0 by projected conjugate
+gradients; a line search on F itself makes the steps safe. About ten sums are enough, as usual for Newton's method on a
+piecewise quadratic function.
 
-Without T the step is that of alternating between columns and rows, which crawls.
+Without T, the step would be alternation between columns and rows, which is very slow.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from gsnmf.weights.one_sided import GUESSING_SWEEPS, exact_weights
 from gsnmf.weights.optimality import relative_violation, violation
 
 _CURVATURE_BYTES = 1 << 30
-"""T is left out where it would be larger than this."""
+"""T is left out if it would have more bytes than this."""
 
 _INNER_ITERATIONS = 30
 _INNER_PART = 0.01
-"""Part of the violation to which the model is minimised."""
+"""The model is minimised until its violation is this fraction of the current one."""
 _SUFFICIENT = 1e-4
 _HALVINGS = 12
 _ROWS_AT_ONCE = 2048
@@ -53,7 +53,7 @@ class ColumnProblem:
     R: Doubles
     """Chosen rows, transposed, n x r2."""
     orthogonal: Doubles
-    """Of R = orthogonal triangle."""
+    """The triangle in R = orthogonal triangle."""
     triangle: Doubles
     gram_C: Doubles
     linear: Doubles
@@ -68,7 +68,7 @@ class ColumnProblem:
 
 @dataclass(frozen=True)
 class RowSums:
-    """What the rows say about column weights, as sums over them."""
+    """What the objective needs to know about the rows, as sums over them."""
 
     squared_change: float
     """Sum of |t - R q|^2 - |t|^2 over the problems of the rows."""
@@ -80,7 +80,7 @@ class RowSums:
 
     @classmethod
     def unpacked(cls, sums: Doubles, r1: int, r2: int) -> RowSums:
-        """From what `row_sums` gives, summed over all rows."""
+        """Unpack what `row_sums` gives, summed over all rows."""
         coupling = sums[2 : 2 + r1 * r2].reshape(r2, r1)
         return cls(float(sums[0]), float(sums[1]), coupling, sums[2 + r1 * r2 :])
 
@@ -119,9 +119,9 @@ def solve_columns(
     ----------
     problem : ColumnProblem
     P : array, shape (n, r1)
-        Where to start.
+        The starting point.
     sums : callable
-        What the rows say about column weights.
+        Gives the `RowSums` for column weights.
     tolerance : float
     max_iterations : int
     """
@@ -143,7 +143,7 @@ def solve_columns(
             reached = _squared_error(problem, trial, seen)
             if reached <= squared_error + 2.0 * _SUFFICIENT * length * slope + rounding:
                 break
-        else:  # no step lowers the objective by more than rounding
+        else:  # no step lowers the objective beyond rounding
             break
         P, found, squared_error = trial, seen, reached
     return P, squared_error, optimality, iteration
@@ -202,7 +202,7 @@ class _Model:
         return joined.reshape(self._linear.shape), np.empty((0, 0))
 
     def sweep(self, P: Doubles, Q: Doubles, n_sweeps: int) -> None:
-        """The part of the rows is concave, so that taking it as linear only ever overestimates the model."""
+        """The part of the rows is concave, so its linear approximation never underestimates the model."""
         for _ in range(n_sweeps):
             coordinate_sweep(P, self._linear - self._of_rows(P), self._gram)
 

@@ -1,4 +1,4 @@
-"""The entrance: which problem it is, what it is solved by, and what comes back."""
+"""The entrance to the weights: recognises the problem, calls its solver and returns `Weights`."""
 
 from __future__ import annotations
 
@@ -50,19 +50,19 @@ def fit_weights(
     columns, rows : sequences of int
         Chosen columns and rows, distinct; one of them may be empty.
     tolerance : float
-        On the relative violation of the optimality conditions defined in `gsnmf.weights.optimality`. With one side
-        only the weights are exact whatever it is.
+        Bound on the relative violation of the optimality conditions defined in `gsnmf.weights.optimality`. With one
+        side only, the weights are exact and this does not matter.
     max_iterations : int
         Limit on iterations; a `ConvergenceWarning` says if it was reached.
     start : pair of arrays, shape (r1, n) and (m, r2), optional
         Weights to start from. The result is never worse. For a Dask array only the first of them counts.
     missing_values, entry_weights, negative
-        As for `gsnmf.factorize`. With missing entries, or weights of entries, a matrix of low rank fills the holes of
-        the chosen columns and rows, and the error is that of observed entries.
+        As for `gsnmf.factorize`. With missing entries or entry weights, a low-rank matrix fills the holes of the chosen
+        columns and rows, and the error counts observed entries only.
     sum_to_one : {"columns", "rows"}, optional
         ``"columns"``: every column is a mixture of the chosen columns, with weights that sum to one; ``rows`` must then
-        be empty. ``"rows"``: the same for rows. Exact, for matrices in memory: the optimality conditions hold to about
-        1e-12.
+        be empty. ``"rows"``: the same for rows. The weights are exact: the optimality conditions hold to about 1e-12.
+        The matrix must be in memory.
 
     Returns
     -------
@@ -101,12 +101,12 @@ def fit_weights(
 
 
 def _completed(observed: Observed, columns: Indices, rows: Indices) -> InMemoryMatrix:
-    """The matrix with its holes filled by one of as low a rank as there are indices."""
+    """The matrix with its holes filled by a low-rank matrix; its rank is the number of indices."""
     return filled(observed, complete(observed, columns.size + rows.size))
 
 
 def _mixtures(held: Matrix | Observed, columns: Indices, rows: Indices, axis: Axis, tolerance: float) -> Weights:
-    """Weights that sum to one, of columns alone or of rows alone."""
+    """Weights that sum to one, for columns alone or for rows alone."""
     if axis not in ("columns", "rows"):
         raise ValueError(f"sum_to_one must be 'columns', 'rows' or None; got {axis!r}.")
     chosen, others = (columns, rows) if axis == "columns" else (rows, columns)
@@ -131,7 +131,7 @@ def _mixtures(held: Matrix | Observed, columns: Indices, rows: Indices, axis: Ax
 
 
 def warn_unless_converged(weights: Weights, tolerance: float) -> None:
-    """Tell the caller of a public function that the weights are not what was asked for."""
+    """Warn the caller of a public function that the weights did not reach the tolerance."""
     if not weights.converged:
         warnings.warn(
             f"The weights stopped after {weights.n_iterations} iterations with an optimality violation of "
@@ -167,7 +167,7 @@ def solve_weights(
 
 
 def _nonzero(matrix: Matrix, columns: Indices) -> Indices:
-    """Positions of those columns that are not zero; the norms of all are not asked for if there are none."""
+    """Positions of the nonzero columns. If ``columns`` is empty, no norms are computed."""
     return np.flatnonzero(matrix.squared_column_norms[columns] > 0) if columns.size else columns
 
 

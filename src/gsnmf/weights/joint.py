@@ -1,11 +1,11 @@
 r"""Weights of columns and rows together, by projected conjugate gradients.
 
-The problem is singular: adding Z R to P1 and taking C Z from P2 changes nothing, and alternating between the two sides
-crawls along that valley. The solver here is a projected conjugate gradient method in the manner of Moré and Toraldo
-(1991): sweeps of coordinate descent find which weights are positive, conjugate gradients on those, leaving out what
-they would make negative, move along the valley in a few steps, and a projected search keeps the objective falling.
-Where leaving out so many at once does not lower it, they are left out one after another. It works on the Gram products
-C'C, C'M, RR' and MR' alone, so that an iteration costs O((m + n) r^2) whatever the size of M.
+The problem is singular: adding Z R to P1 and subtracting C Z from P2 changes nothing, and alternating between the two
+sides is slow along that valley. The solver here is a projected conjugate gradient method in the manner of Moré and
+Toraldo (1991): sweeps of coordinate descent find the positive weights; conjugate gradients on these move along the
+valley in a few steps, leaving out weights that would become negative; and a projected search keeps the objective
+falling. If leaving out many weights at once does not lower the objective, they are left out one by one. The method
+needs only the Gram products C'C, C'M, RR' and MR', so an iteration costs O((m + n) r^2) whatever the size of M.
 
 References
 ----------
@@ -28,14 +28,14 @@ from gsnmf.weights.optimality import relative_violation, violation
 
 _SWEEPS = 2
 _ROUNDS = 3
-"""How often conjugate gradients start again without the weights that they made negative."""
+"""How often conjugate gradients restart without the weights that they made negative."""
 _CG_STEPS = 40
 _SLOW = 0.05
-"""Conjugate gradients stop when a step gains less than this part of the best step: the face may be wrong."""
+"""Conjugate gradients stop when a step gains less than this fraction of the best step: the face may be wrong."""
 _FLAT = 1e-14
-"""Curvature of a direction of length one below which it is rounding: those of single weights are one."""
+"""Curvature along a unit direction below which it is rounding; along a single weight it is one."""
 _MAX_PATIENCE = 5
-"""The longer a problem takes, the more thorough an iteration: up to this many times the steps above."""
+"""Iterations grow more thorough the longer a problem takes: up to this many times the steps above."""
 
 
 class Quadratic(Protocol):
@@ -46,19 +46,19 @@ class Quadratic(Protocol):
         """||M||_F^2."""
 
     def hessian(self, P: Doubles, Q: Doubles, out: tuple[Doubles, Doubles] | None = None) -> tuple[Doubles, Doubles]:
-        """Second derivative applied to a direction, written to ``out`` if that is given."""
+        """Second derivative applied to a direction, written to ``out`` if given."""
 
     def gradient(self, P: Doubles, Q: Doubles) -> tuple[Doubles, Doubles]:
         """Gradient."""
 
     def squared_error(self, P: Doubles, Q: Doubles, gradient: tuple[Doubles, Doubles]) -> float:
-        """What the violation of the optimality conditions is measured against, squared."""
+        """The square of what the violation of the optimality conditions is relative to."""
 
     def sweep(self, P: Doubles, Q: Doubles, n_sweeps: int) -> None:
         """Coordinate descent, in place."""
 
     def parts(self, joined: Doubles) -> tuple[Doubles, Doubles]:
-        """P and Q in one vector, as views of it."""
+        """Views of one joined vector as P and as Q."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class JointProblem:
         return np.asarray(self.C @ (P.T @ self.R))
 
     def hessian(self, P: Doubles, Q: Doubles, out: tuple[Doubles, Doubles] | None = None) -> tuple[Doubles, Doubles]:
-        """Second derivative applied to a direction, written to ``out`` if that is given."""
+        """Second derivative applied to a direction, written to ``out`` if given."""
         in_P, in_Q = (np.empty_like(P), np.empty_like(Q)) if out is None else out
         np.matmul(P, self.gram_C, out=in_P)
         np.matmul(Q, self.gram_R, out=in_Q)
@@ -131,7 +131,7 @@ class JointProblem:
         return in_P, in_Q
 
     def parts(self, joined: Doubles) -> tuple[Doubles, Doubles]:
-        """P and Q in one vector, as views of it."""
+        """Views of one joined vector as P and as Q."""
         middle = self.linear_P.size
         return joined[:middle].reshape(self.linear_P.shape), joined[middle:].reshape(self.linear_Q.shape)
 
@@ -182,8 +182,8 @@ def _subspace_step(
 ) -> tuple[Doubles, Doubles]:
     """Direction from (P, Q) to about the minimiser over its positive weights.
 
-    Weights that would become negative on the way are set to zero and left out, and the others solved for again. P and Q
-    are joined in one vector, which halves the number of small operations.
+    Weights that would become negative on the way are set to zero and left out, and the others are solved for again. P
+    and Q form one vector, which halves the number of small operations.
     """
     weights, slopes = _joined(P, Q), _joined(*gradient)
     free = weights > 0
@@ -211,14 +211,14 @@ def _conjugate_gradients(
     """Improve ``direction`` in place on the free weights, from its ``residual``, which changes along."""
     search, image = residual.copy(), np.empty_like(residual)
     search_parts, image_parts = problem.parts(search), problem.parts(image)
-    mask = free.astype(np.float64)  # once: products with truth values would convert them at every step
+    mask = free.astype(np.float64)  # converted once, not in every product
     squared = float(residual @ residual)
     best_gain = 0.0
     for _ in range(max_steps):
         problem.hessian(*search_parts, out=image_parts)
         image *= mask
         curvature = float(search @ image)
-        if curvature <= _FLAT * float(search @ search):  # nothing is left, or only rounding, along the valley
+        if curvature <= _FLAT * float(search @ search):  # nothing or only rounding is left, along the valley
             break
         length = squared / curvature
         blas.daxpy(search, direction, a=length)  # in place
@@ -239,10 +239,10 @@ def _joined(P: Doubles, Q: Doubles) -> Doubles:
 def _projected_search(
     problem: Quadratic, P: Doubles, Q: Doubles, gradient: tuple[Doubles, Doubles], direction: tuple[Doubles, Doubles]
 ) -> bool:
-    """Take, in place, the first of the steps 1, 1/2, 1/4, ..., each projected, that lowers the objective, if one does.
+    """Take, in place, the first projected step of length 1, 1/2, 1/4, ... that lowers the objective, if any does.
 
-    The change of the objective is computed from the change of the weights, not as a difference of two values, whose
-    rounding would hide it near the solution.
+    The change of the objective is computed from the change of the weights. The difference of two objective values would
+    drown in rounding near the solution.
     """
     for halvings in range(10):
         length = 0.5**halvings
@@ -262,8 +262,7 @@ def _projected_search(
 def _feasible_steps(
     problem: Quadratic, P: Doubles, Q: Doubles, gradient: tuple[Doubles, Doubles], patience: int
 ) -> None:
-    """Go towards the minimiser over the positive weights, in place, as far as all of them stay positive, and again
-    without the first that does not.
+    """Go in place towards the minimiser over the positive weights until one becomes zero; repeat without that one.
 
     Unlike `_subspace_step`, which sets many weights to zero at once, each step lowers the objective.
     """

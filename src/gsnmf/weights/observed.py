@@ -1,15 +1,15 @@
-r"""Nonnegative weights of chosen columns and rows, fitted on observed entries alone.
+r"""Nonnegative weights of chosen columns and rows, fitted to observed entries only.
 
 .. math:: \min_{P_1 \ge 0,\; P_2 \ge 0} \; \tfrac12 \sum_{(i,j) \text{ observed}}
     w_{ij} \bigl(M - C P_1 - P_2 R\bigr)_{ij}^2
 
 C and R are the chosen columns and rows of the completed matrix, because those of the matrix itself have holes. Every
-column of the matrix now has a Gram matrix of its own, that of C at its observed entries. Columns alone, or rows alone,
-are one small problem per column, solved exactly. Both together are solved by the projected conjugate gradients of
-`gsnmf.weights.joint`, whose products run over the observed entries.
+column of the matrix now has its own Gram matrix, from the rows of C at its observed entries. With columns alone, or
+rows alone, there is one small problem per column (row), solved exactly. Both together are solved by the projected
+conjugate gradients of `gsnmf.weights.joint`, whose products run over the observed entries.
 
-Each weight is measured in the unit in which its own second derivative is one. With these units the violation of the
-optimality conditions is defined as in `gsnmf.weights.optimality`; without holes it is the same number.
+Each weight is scaled so that its second derivative is one. With this scaling the violation of the optimality conditions
+is defined as in `gsnmf.weights.optimality`; without holes it is the same number.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from gsnmf.weights.joint import solve_joint
 from gsnmf.weights.optimality import DEFAULT_MAX_ITERATIONS, DEFAULT_TOLERANCE, ratio, relative_violation
 
 _LEAST_SHOWN = 1e-4
-"""A sample that shows less than this part of the squared length of a component says nothing about it: the coefficient
-that explains so little would predict absurdities elsewhere."""
+"""If the observed entries of a sample hold less than this fraction of a component's squared length, its coefficient is
+zero: fitted to so little, it would predict absurd values elsewhere."""
 
 
 def solve_observed_weights(
@@ -51,7 +51,7 @@ def solve_observed_weights(
     R : array, shape (r2, n)
         Chosen rows without holes; r2 may be zero.
     tolerance, max_iterations : float and int
-        As for `gsnmf.fit_weights`; columns alone and rows alone are exact whatever they are.
+        As for `gsnmf.fit_weights`; with columns alone or rows alone the weights are exact in any case.
     start : pair of arrays, shape (r1, n) and (m, r2), optional
         Nonnegative weights to start from. The result is never worse.
 
@@ -85,11 +85,11 @@ def solve_observed_weights(
 
 
 def observed_coefficients(observed: Observed, components: Floats) -> Doubles:
-    r"""Exact nonnegative coefficients of every row for given components H, fitted on the row's observed entries.
+    r"""Exact nonnegative coefficients of every row for given components H, fitted to the row's observed entries.
 
     Solves :math:`\min_{W \ge 0} \sum_{(i,j) \text{ observed}} w_{ij} (M - W H)_{ij}^2`; a row without an observed entry
-    gets zeros. New samples with holes are transformed by it. The coefficient of a component is zero where the row
-    shows less than 1e-4 of its squared length.
+    gets zeros. This is how new samples with holes are transformed. The coefficient of a component is zero if the row's
+    observed entries hold less than 1e-4 of its squared length.
 
     Examples
     --------
@@ -206,7 +206,7 @@ class ObservedProblem:
             sweep_rows(Q, self._slopes_of_Q(*self._factors(P, Q), with_values=True), self._grams_Q)
 
     def parts(self, joined: Doubles) -> tuple[Doubles, Doubles]:
-        """P and Q in one vector, as views of it."""
+        """Views of one joined vector as P and as Q."""
         middle = self._units_P.size
         return joined[:middle].reshape(self._units_P.shape), joined[middle:].reshape(self._units_Q.shape)
 

@@ -2,10 +2,11 @@ r"""The holes of chosen columns and rows, filled by the factorization itself.
 
 A low-rank completion fills the holes before anything is chosen. Once columns C and rows R are chosen, their holes are
 unknowns like the weights: the entries of C that are not observed and P2 for given P1 and R, the entries of R that are
-not observed and P1 for given C and P2. The completion stays a witness: in every hole its value counts as much as one
-observed entry, without which entries that few others determine would be anything. Alternating between the two never
-raises the error on observed entries, and predicts held-out entries better than the completion alone, the more so the
-more is missing. Where a chosen column and a chosen row meet, the completion stays: C and R must agree there.
+not observed and P1 for given C and P2. The completion still has a say: in every hole its value counts as much as one
+observed entry, because otherwise holes that few entries determine could take any value. Alternating between the two
+steps never raises the error on observed entries, and predicts held-out entries better than the completion alone,
+especially if much is missing. Where a chosen column and a chosen row cross, the completion stays: C and R must agree
+there.
 """
 
 from __future__ import annotations
@@ -24,17 +25,17 @@ from gsnmf.weights.observed import solve_observed_weights
 from gsnmf.weights.optimality import DEFAULT_MAX_ITERATIONS, DEFAULT_TOLERANCE
 
 _ROUNDS = 3
-"""More rounds lower the error on observed entries further, and predict no better."""
+"""More rounds lower the error on observed entries further but predict no better."""
 
 _SWEEPS = 3
 
 _TRUST = 1.0
-"""How much the completion counts in a hole, next to an observed entry."""
+"""Weight of the completion in a hole, relative to an observed entry."""
 
 
 @dataclass(frozen=True)
 class Anchored:
-    """Weights of chosen columns and rows, and these without holes.
+    """Weights of chosen columns and rows, and the columns and rows without holes.
 
     Attributes
     ----------
@@ -60,7 +61,7 @@ def solve_anchored(
 ) -> Anchored:
     """Weights on observed entries, with the holes of chosen columns and rows filled by the factorization.
 
-    ``source`` is the completed matrix, from which these holes are filled at first.
+    ``source`` is the completed matrix, whose values fill these holes at first.
     """
     C, R = source.raw_columns(columns), source.T.raw_columns(rows).T
     options: dict[str, Any] = {"tolerance": tolerance, "max_iterations": max_iterations}

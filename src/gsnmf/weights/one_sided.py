@@ -1,7 +1,7 @@
 """Weights of columns alone, or of rows alone: exact nonnegative least squares.
 
-The chosen columns are reduced once, to a triangle, or to their Gram matrix where that is as good. After that, every
-column of the matrix is a problem of r unknowns and r equations.
+The chosen columns are reduced once, to a triangle or, if that is accurate enough, to their Gram matrix. After that,
+every column of the matrix is a problem with r unknowns and r equations.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gsnmf.support.arrays import Doubles, Floats, Indices
 from gsnmf.weights.optimality import relative_violation, violation
 
 _WELL_CONDITIONED = 1e-4
-"""Smallest eigenvalue of a Gram matrix, as a part of the largest, with which it has kept twelve of sixteen digits."""
+"""Ratio of the smallest to the largest eigenvalue above which a Gram matrix keeps twelve of sixteen digits."""
 
 GUESSING_SWEEPS = 3
 
@@ -43,8 +43,8 @@ def one_sided_weights(matrix: Matrix, indices: Indices) -> tuple[Doubles, float,
 def exact_weights(triangle: Doubles, targets: Doubles, n_sweeps: int = 0) -> Doubles:
     """Nonnegative least squares for each row of ``targets``.
 
-    Sweeps of coordinate descent guess first which weights are positive. They cost a little where most are, and make
-    it two to three times as fast where few are.
+    Sweeps of coordinate descent first guess the positive weights. They cost little if most weights are positive, and
+    make it two to three times as fast if few are.
     """
     X = np.zeros(targets.shape)
     with single_threaded_blas():
@@ -57,7 +57,7 @@ def exact_weights(triangle: Doubles, targets: Doubles, n_sweeps: int = 0) -> Dou
 
 
 def cone_weights(generators: Doubles, point: Doubles) -> Doubles:
-    """Nonnegative weights with which the columns of ``generators``, dependent or not, come closest to a point."""
+    """Nonnegative weights with which the columns of ``generators``, which may be dependent, come closest to a point."""
     weights = np.zeros(generators.shape[1])
     lengths = np.linalg.norm(generators, axis=0)
     used = np.flatnonzero(lengths)
@@ -68,7 +68,7 @@ def cone_weights(generators: Doubles, point: Doubles) -> Doubles:
 
 
 def remaining_weights(matrix: Matrix, columns: Indices, column_weights: Floats, basis: Floats) -> Doubles:
-    r"""Exact row weights of a matrix for given column weights and given rows, which need not be its own.
+    r"""Exact row weights of a matrix for given column weights and given rows, which may come from another matrix.
 
     .. math:: \min_{P_2 \ge 0} \; \|M - M(:, \mathrm{columns})\, P_1 - P_2 B\|_F
 
@@ -87,10 +87,10 @@ def remaining_weights(matrix: Matrix, columns: Indices, column_weights: Floats, 
 
     Notes
     -----
-    The matrix is read through one product with an n x r2 block, so that a sparse one stays sparse.
+    The matrix is read through one product with an n x r2 block, so a sparse matrix stays sparse.
     """
     weights = np.zeros((matrix.shape[0], basis.shape[0]))
-    exponents = np.frexp(basis.max(axis=1, initial=0.0))[1]  # rows of size one: their squares are safe
+    exponents = np.frexp(basis.max(axis=1, initial=0.0))[1]  # scale the rows to size one: their squares are safe
     scaled = np.ldexp(basis.astype(np.float64), -exponents[:, None])
     lengths = np.linalg.norm(scaled, axis=1)
     used = np.flatnonzero(lengths)

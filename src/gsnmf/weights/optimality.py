@@ -4,7 +4,7 @@ Columns of C and rows of R are taken with unit length, which makes the violation
 
 .. math:: \| P - \max(0, P - \nabla f(P)) \|_F \,/\, \max(\|M - C P_1 - P_2 R\|_F,\; 10^{-3} \|M\|_F),
 
-a number without a unit.
+a dimensionless number.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ DEFAULT_TOLERANCE = 1e-4
 DEFAULT_MAX_ITERATIONS = 1000
 
 _SMALL_RESIDUAL = 1e-3
-"""The violation is measured against the residual, or against this part of the matrix where that is larger."""
+"""The violation is relative to the residual or, if that is larger, to this fraction of the matrix."""
 
 CANCELLED = 1e-8
-"""Squared relative errors below this are computed from the residual itself: Gram products have lost their digits."""
+"""Squared relative errors below this are computed from the residual itself: Gram products lose their digits there."""
 
 
 def violation(X: Doubles, gradient: Doubles) -> float:
@@ -29,7 +29,7 @@ def violation(X: Doubles, gradient: Doubles) -> float:
 
 
 def relative_violation(violated: float, squared_error: float, squared_norm: float) -> float:
-    """A violation over what it is measured against."""
+    """A violation relative to its scale."""
     return ratio(violated, max(np.sqrt(squared_error), _SMALL_RESIDUAL * np.sqrt(squared_norm)))
 
 

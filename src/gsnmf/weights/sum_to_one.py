@@ -1,10 +1,10 @@
-r"""Nonnegative weights that sum to one: every row a mixture of given components, in shares.
+r"""Nonnegative weights that sum to one: the shares in which every row mixes given components.
 
 .. math:: \min_X \; \|M - X H\|_F \quad\text{subject to}\quad X \ge 0,\; X e = e
 
 One small problem per row, solved exactly by an active-set method (`gsnmf.kernels.sum_to_one`). A row x is optimal if
-the slopes g of its error satisfy :math:`g_k \ge g^T x`, with equality where :math:`x_k > 0`. The violation that is
-reported is that of `gsnmf.weights.optimality` for the slopes :math:`g - g^T x`. Columns are the rows of the transpose.
+the slopes g of its error satisfy :math:`g_k \ge g^T x`, with equality where :math:`x_k > 0`. The reported violation is
+the one of `gsnmf.weights.optimality` for the slopes :math:`g - g^T x`. Columns are the rows of the transpose.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def mixture_weights(held: Matrix | Observed, components: Floats) -> Doubles:
     Parameters
     ----------
     held : Matrix or Observed, shape (m, n)
-        With holes, the shares of a row are fitted on its observed entries; a row without one has equal shares.
+        With holes, the shares of a row are fitted to its observed entries; a row without any has equal shares.
     components : array, shape (r, n)
         In the unit of the data, of any scale.
 
@@ -39,7 +39,7 @@ def mixture_weights(held: Matrix | Observed, components: Floats) -> Doubles:
 
     Notes
     -----
-    A matrix without holes is read through one product with an n x r block, so that a sparse one stays sparse.
+    A matrix without holes is read through one product with an n x r block, so a sparse matrix stays sparse.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def _by_columns(components: Floats) -> Doubles:
 
 def _reduced(matrix: Matrix, components: Floats) -> tuple[Doubles, Doubles, int]:
     """The triangle of the components, one target per row in its basis, and the power of two that is their unit."""
-    exponent = int(np.frexp(components.max(initial=0.0))[1])  # components of size one: their squares are safe
+    exponent = int(np.frexp(components.max(initial=0.0))[1])  # scale the components to size one: their squares are safe
     orthogonal, triangle = orthogonal_factors(np.ldexp(_by_columns(components), -exponent))
     products = np.asarray(matrix.dot(orthogonal), dtype=np.float64)
     return triangle, np.ldexp(products, matrix.exponent - exponent), exponent
