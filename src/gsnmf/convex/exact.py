@@ -39,9 +39,9 @@ class ExactSolution:
     lower_bound : int
         No decomposition of the matrix has fewer rows and columns together than this.
     found : bool
-        Whether ``columns`` and ``rows`` are a decomposition as asked for.
+        Whether ``columns`` and ``rows`` are a decomposition of the requested size.
     proved : bool
-        Whether the question is settled: what was found is smallest, or nothing was and nothing is there.
+        Whether the question is settled: either the decomposition is proved smallest, or none exists.
     stop_reason : StopReason
         ``"solved"``, ``"infeasible"`` or ``"time_limit reached"``.
         ``"infeasible"``: no decomposition has the size asked for.
@@ -135,12 +135,12 @@ def solve_exact(
     that many rows and columns (a matching problem, see `check_uniqueness`). Blocks of zeros of just that size are tried
     before the program is solved.
 
-    HiGHS works to about 1e-6, so the program allows errors of 1e-5 more than ``tolerance``: its bounds hold all the
-    more. Every choice it returns is fitted by nonnegative least squares, and if the error is above ``tolerance`` it
-    is excluded and the search goes on. Proofs are proofs in floating-point arithmetic, and mean little for a
-    matrix that becomes separable if ``tolerance`` is a few times larger.
+    HiGHS works to about 1e-6, so the program allows errors of 1e-5 more than ``tolerance``, and its bounds hold a
+    fortiori. Every choice it returns is fitted by nonnegative least squares; if the error is above ``tolerance``, the
+    choice is excluded and the search goes on. Proofs are in floating-point arithmetic, and mean little for a matrix
+    that becomes separable if ``tolerance`` is a few times larger.
 
-    The time grows exponentially in the worst case. On one core, 30 x 30 matrices took below a second, planted
+    The time grows exponentially in the worst case. On one core, 30 x 30 matrices took less than a second, planted
     decompositions of 60 x 60 matrices up to four seconds, and of 100 x 100 matrices up to half a minute.
 
     References
@@ -191,7 +191,7 @@ def is_separable(
     matrix, time_limit, tolerance
         As for `solve_exact`.
     n_columns, n_rows : int
-        The numbers r1 and r2 of Definition 1: exactly so many, not at most.
+        The numbers r1 and r2 of Definition 1: exactly this many, not at most.
 
     Returns
     -------
@@ -247,7 +247,7 @@ def _smallest(core: Core, largest: int, deadline: float) -> _Outcome:
 
 
 def _with_sizes(core: Core, pair: Range, deadline: float) -> _Outcome:
-    """A decomposition with given numbers of columns and rows, if zero ones fill up what the core lacks."""
+    """A decomposition with given numbers of columns and rows; zero ones may make up what the core lacks."""
     equations = build_equations(core)
     n_rows, n_columns = core.matrix.shape
     columns = max(0, pair[0] - core.zero_columns.size), min(pair[0], n_columns)
@@ -289,7 +289,7 @@ def _search(core: Core, equations: Equations, columns: Range, rows: Range, total
     blocks = [] if empty else _zero_blocks(core.matrix == 0, lower)
     if not blocks:
         return _Outcome(None, max(lower, upper + 1), settled=True)
-    for block in blocks[:_MAX_GUESSES]:  # a whole block of the least size possible is often the answer
+    for block in blocks[:_MAX_GUESSES]:  # a block of the smallest possible size is often the answer
         if _size(block) == lower and _within(block[0].size, columns) and _within(block[1].size, rows):
             fit = fit_chosen(equations, block)
             if fit.largest_error <= core.tolerance:
@@ -339,7 +339,7 @@ def _solution(dense: Doubles, scaled: Equilibrated, core: Core, outcome: _Outcom
             fit.chosen[1], fit.row_weights.T, core.rows, scaled.row_exponents, pair and pair[1]
         )
         row_weights = transposed.T
-    unit = max(dense.max(), np.finfo(float).tiny)  # keeps the squares in the norms within range
+    unit = max(dense.max(), np.finfo(float).tiny)  # keeps the squares in norms within range
     residual = (dense - dense[:, columns] @ column_weights - row_weights @ dense[rows]) / unit
     norm = np.linalg.norm(dense / unit)
     return ExactSolution(

@@ -1,4 +1,4 @@
-"""The equations of Definition 1 as a mixed-integer program, and the weights of what the program chooses."""
+"""Definition 1 as a mixed-integer program, and the weights of the columns and rows that it chooses."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from gsnmf.weights import cone_weights
 Range: TypeAlias = tuple[int, int]
 Chosen: TypeAlias = tuple[Indices, Indices]
 
-# HiGHS satisfies constraints to 1e-6 only, and its presolve calls feasible programs infeasible when the slack of a
-# row is as small as that. The program gets this much more; what it finds is checked to the caller's tolerance.
+# HiGHS satisfies constraints only to 1e-6, and its presolve calls feasible programs infeasible if the slack of a row is
+# that small. So the program gets this much more slack, and its answers are checked to the caller's tolerance.
 _SOLVER_SLACK = 1e-5
 OPTIMAL, LIMIT, INFEASIBLE = 0, 1, 2  # of scipy.optimize.milp
 
@@ -52,7 +52,7 @@ class Equations(NamedTuple):
 
 
 def build_equations(core: Core) -> Equations:
-    """The equations that every entry of the matrix asks of the unknown weights."""
+    """The equation that every entry of the matrix imposes on the unknown weights."""
     matrix = core.matrix
     n_columns = matrix.shape[1]
     entry_rows, entry_columns = np.nonzero(matrix)

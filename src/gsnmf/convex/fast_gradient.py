@@ -3,15 +3,19 @@ r"""GS-FGM, the paper's fast gradient method (Algorithms 1 and 2), on the whole 
 .. math:: \min_{X \in \Omega_1, Y \in \Omega_2} \tfrac12 \|M - M X - Y M\|_F^2 + \lambda (\mathrm{tr} X + \mathrm{tr} Y)
 
 by Nesterov's method with step 1 / L, :math:`L = 2 \sigma_{\max}(M)^2`, from the columns and rows of GSPA and their
-weights. Without Y it is FGNSR (Gillis and Luce 2018), with half that L. It is the reference: n^2 + m^2 variables and
-O(mn(m + n)) operations an iteration, for matrices up to about a thousand. `gsnmf.convex.working_set` solves the same
-problem faster and with a certificate.
+weights. Without Y it is FGNSR (Gillis and Luce 2018), with half that L. This is the reference method: n^2 + m^2
+variables and O(mn(m + n)) operations per iteration, for dimensions up to about a thousand. `gsnmf.convex.working_set`
+solves the same problem faster and with a certificate.
 
-Departures: unless ``as_printed``, the stopping rule on the objective compares its mean change over ten iterations with
-its first change, for the objective oscillates with the momentum, and from a good start the printed rule, the change in
-one iteration relative to the objective, ends at once; the printed rule takes the absolute value of the change, without
-which it would stop at the first decrease; lambda takes the square of the residual norm of the start, without which it
-would depend on the unit of M and end in the trivial solution; Omega caps only the diagonal at one.
+Departures from the paper:
+
+- Unless ``as_printed``, the method stops when the mean change of the objective over ten iterations is small relative to
+  its first change. The printed rule, the change in one iteration relative to the objective, ends at once from a good
+  start, because the objective oscillates with the momentum.
+- The printed rule takes the absolute value of the change. Without it, it would stop at the first decrease.
+- lambda takes the square of the residual norm of the start. Without it, lambda would depend on the unit of M and give
+  the trivial solution.
+- Omega caps only the diagonal at one.
 
 References
 ----------

@@ -27,10 +27,10 @@ from gsnmf.selection.constraints import Limits
 from gsnmf.support.arrays import COLUMNS_AND_ROWS, Axes, Flags, Floats, Indices
 
 _ROUNDING = 16.0 * float(np.finfo(np.float64).eps)
-"""Part of ||M||^2 by which products of a residual, which are differences of products of M, can be wrong."""
+"""Error, relative to ||M||^2, of products with a residual, which are differences of products with M."""
 
 _DEPENDENT = 1e-12
-"""Eigenvalue of a Gram matrix, relative to the largest, below which it is zero."""
+"""Eigenvalues of a Gram matrix below this fraction of the largest count as zero."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class ConvexModel:
     ) -> tuple[Floats, Floats]:
         """Scores of all columns and of all rows, in blocks within ``memory`` bytes; no rows if they are not chosen.
 
-        With ``pools``, only of these columns and rows: the scores of the others are -inf, like those of excluded ones.
+        With ``pools``, only these columns and rows are scored. All others, like excluded ones, get -inf.
         """
         columns, rows = pools if pools is not None else (None, None)
         by_column = self._side_scores(residual, memory, columns)
@@ -66,14 +66,14 @@ class ConvexModel:
         return scores
 
     def dual_bound(self, residual: Residual, scores: tuple[Floats, Floats]) -> float:
-        """Lower bound on the optimum, from any residual and its scores, less what rounding may have added."""
+        """Lower bound on the optimum, from any residual and its scores, minus what rounding may have added."""
         everything = np.concatenate(scores)
         slack = _ROUNDING * self.matrix.squared_norm
         return self.penalty.dual_bound(everything, residual.inner - slack, residual.squared_norm + slack, self.strength)
 
 
 class Side:
-    """The working set of columns, at unit length, with their rows of X and what the solver needs of them.
+    """The working set of columns, at unit length, with their rows of X and what the solver needs to know of them.
 
     Columns A = M_K D^-1 at unit length go with D X instead of X. The rows of the matrix are the side of its transpose.
     """
@@ -115,7 +115,7 @@ class Side:
         self._decompose()
 
     def copy(self) -> Side:
-        """The same state; what a step replaces but never changes is shared."""
+        """A copy of the state. Arrays that a step replaces but never changes are shared."""
         other = copy.copy(self)
         other.dual = self.dual.copy()
         return other
@@ -131,7 +131,7 @@ class Side:
 
     @property
     def unscaled(self) -> Floats:
-        """X for the columns as they are in the matrix."""
+        """X for the columns at their original length."""
         return self.X / self.lengths[:, None]
 
     def gradient(self, other: Side) -> Floats:

@@ -1,4 +1,4 @@
-r"""Penalties that make rows of X (and columns of Y) vanish: small objects that the convex solver is built on.
+r"""Penalties that make rows of X (and columns of Y) vanish: small objects used by the convex solver.
 
 Each is a sum over rows, lambda times
 
@@ -6,8 +6,8 @@ Each is a sum over rows, lambda times
 - ``group-2``: :math:`\|X(i, :)\|_2`, with X nonnegative (Elhamifar, Sapiro, Vidal 2012);
 - ``group-inf``: :math:`\|X(i, :)\|_\infty`, with X nonnegative (Esser et al. 2012).
 
-What a solver needs of it: the step that lowers it (`shrink`), the score of a row, which says how much the row could
-still lower the objective, the value, and from the scores a lower bound on the optimum.
+A penalty gives the solver four things: the step that lowers it (`shrink`), the score of a row, which says how much the
+row could still lower the objective, its value, and a lower bound on the optimum from the scores.
 
 References
 ----------
@@ -42,7 +42,7 @@ class Penalty:
 
     @property
     def capped(self) -> bool:
-        """Whether a row is bounded by one, so that its dual condition may be violated at a price."""
+        """Whether a row is bounded by one; its dual condition may then be violated at a price."""
         return self.kind == _TRACE
 
     def shrink(self, X: Floats, thresholds: Floats, indices: Indices, weights: Floats) -> None:

@@ -1,4 +1,4 @@
-"""From a solution of the convex model to columns and rows: the paper's procedures, and a choice of how many.
+"""From a solution of the convex model to columns and rows: the paper's procedures, and how many to choose.
 
 - Largest diagonal entries: given how many columns and how many rows, those with the largest X_ii and Y_ll. For matrices
   close to the model. Given only how many together, the largest of both diagonals. Entries that are nearly equal say
@@ -25,9 +25,9 @@ from gsnmf.support.reasons import selection_reason
 from gsnmf.weights import solve_weights
 
 _TIE = 0.1
-"""Part by which diagonal entries may differ and still count as nearly equal."""
+"""Relative difference up to which diagonal entries count as nearly equal."""
 _MAX_TIES = 5
-"""Indices in doubt on each side of the border."""
+"""How many indices on each side of the border may be in doubt."""
 
 
 def largest_diagonal(solution: ConvexSolution, n_columns: int, n_rows: int, method: str) -> Selection:
@@ -111,7 +111,7 @@ def by_importance(
 
 
 def _next_gain(queue: list[int], projection: ResidualProjection, axis: Axis) -> float:
-    """Gain of the first in the queue, after dropping those that what is chosen explains already."""
+    """Gain of the first in the queue, after dropping those that the chosen ones already explain."""
     while queue:
         gain = projection.gain(axis, queue[0])
         if gain > 0.0:
@@ -121,7 +121,7 @@ def _next_gain(queue: list[int], projection: ResidualProjection, axis: Axis) -> 
 
 
 def completed(selection: Selection, n_columns: int, n_rows: int, columns: Indices, rows: Indices) -> Selection:
-    """Add the first of ``columns`` and ``rows`` that are missing until there are so many of each."""
+    """Add the first missing ones of ``columns`` and ``rows`` until there are as many of each as wanted."""
     more_columns = columns[~np.isin(columns, selection.columns)][: max(0, n_columns - selection.columns.size)]
     more_rows = rows[~np.isin(rows, selection.rows)][: max(0, n_rows - selection.rows.size)]
     order = selection.order + axes_of(more_columns.size, more_rows.size)
@@ -142,7 +142,7 @@ def automatic_sizes(solution: ConvexSolution, threshold: float | None = None) ->
     solution : ConvexSolution
     threshold : float, optional
         Count the diagonal entries above it. By default it lies in the widest gap between two successive entries, which
-        is where the chosen and the others part when the matrix is close to the model.
+        separates the chosen from the others if the matrix is close to the model.
     """
     diagonal = np.sort(np.concatenate([solution.column_diagonal, solution.row_diagonal, [0.0]]))
     if threshold is None:
@@ -156,7 +156,7 @@ def _largest(indices: Indices, diagonal: Floats, count: int) -> Indices:
 
 
 def _importance(vectors: Floats, rank: int) -> Indices:
-    """The first columns of ``vectors`` in the order of SPA: more than can be chosen, for some are explained already."""
+    """The first columns of ``vectors`` in SPA order: more than can be chosen, because some are already explained."""
     if vectors.shape[1] == 0:
         return np.empty(0, dtype=np.intp)
     return successive_projection(hold(vectors), min(vectors.shape[1], 2 * rank + 10), axis="columns").columns

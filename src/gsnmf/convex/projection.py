@@ -15,7 +15,7 @@ from gsnmf.support.arrays import Floats, Indices
 _SMALLEST_WEIGHT = {np.dtype(np.float32): 1e-37, np.dtype(np.float64): 1e-150}
 
 OPERATIONS_PER_ENTRY = 16
-"""Operations that a projection, or a penalty, takes for each entry: a few passes over its row."""
+"""Operations per entry of a projection or a penalty: a few passes over its row."""
 
 
 def project(X: ArrayLike, weights: ArrayLike, indices: ArrayLike | None = None, out: Floats | None = None) -> Floats:

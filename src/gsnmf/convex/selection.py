@@ -1,9 +1,9 @@
 """From solutions of the convex model to the best selection.
 
-On real data no one value of lambda~ is best: the paper tries ten in [1e-3, 10] and keeps the selection with the
-smallest true error, and so does `convex_selection`, from large to small, each from the solution before. It goes along
-them with a wide gap, ends where the solution spends more than the rank (trace X + trace Y counts columns and rows), and
-solves the best of them again to the gap asked for.
+On real data no single value of lambda~ is best. The paper tries ten values in [1e-3, 10] and keeps the selection with
+the smallest true error. `convex_selection` does the same from large to small, each time starting from the previous
+solution. Along this path it accepts a wide gap, ends once the solution uses more than the rank (trace X + trace Y
+counts columns and rows), and then solves the best value again to the requested gap.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from gsnmf.support.arrays import COLUMNS_AND_ROWS, Axes, Axis, Indices
 from gsnmf.weights import solve_weights
 
 PATH = tuple(float(value) for value in np.logspace(1, -3, 10))
-"""The paper's ten values of lambda~, from the largest."""
+"""The paper's ten values of lambda~, largest first."""
 
 _PATH_GAP = 3e-2
-"""Gap along the path, where solutions are only ranked by the selections that they lead to."""
+"""Gap along the path, where solutions only serve to rank selections."""
 _RANKING = 1e-3
 """Tolerance on the weights of selections that are ranked."""
 _EXACT_FIT = 1e-6
 _GIVEN_SIZES = 0.5
-"""lambda~ where the numbers of columns and of rows are given."""
+"""lambda~ if the numbers of columns and of rows are given."""
 _PATIENCE = 2
-"""Values of lambda~ without a better selection before the path ends."""
+"""The path ends after this many values of lambda~ without a better selection."""
 
 
 def convex_selection(
@@ -62,7 +62,7 @@ def convex_selection(
     With a pair (n_columns, n_rows): those of the largest diagonal entries for lambda~ = 0.5, ties settled by the true
     error. With one number: in order of importance or by the largest of both diagonals (`gsnmf.convex.postprocess`), the
     best by the true error along a descending path of lambda~. If the gap is not reached, a warning says so. ``start``
-    is the selection of GSPA (SPA for one axis) of the same rank, if that is known already. With ``limits``, the model
+    is the GSPA selection (SPA for one axis) of the same rank, if already known. With ``limits``, the model
     is solved without what is excluded, and the choice is in order of importance after what is included.
     """
     size = rank if isinstance(rank, int) else sum(rank)
@@ -148,7 +148,7 @@ def exact_selection(matrix: InMemoryMatrix, rank: int | tuple[int, int]) -> Sele
         )
     size = rank if isinstance(rank, int) else sum(rank)
     columns, rows = (
-        chosen[side.squared_column_norms[chosen] > 0]  # a pair may count more than are not zero
+        chosen[side.squared_column_norms[chosen] > 0]  # a pair may ask for more than there are nonzero ones
         for side, chosen in ((matrix, solution.columns), (matrix.T, solution.rows))
     )
     return Selection.of_indices(columns, rows, "exact", size)
@@ -172,10 +172,10 @@ class _Search:
         self.settled = start.relative_error <= _EXACT_FIT and (
             isinstance(rank, int) or rank == (start.columns.size, start.rows.size)
         )
-        """Whether the start leaves nothing to explain."""
+        """Whether the start already explains everything."""
 
     def offer(self, *selections: Selection) -> bool:
-        """Take the best of these if it is better than all before; whether it is."""
+        """Keep the best of these if it beats all before; return whether it does."""
         errors = [
             solve_weights(self.matrix, selection.columns, selection.rows, tolerance=_RANKING).relative_error
             for selection in selections
@@ -202,7 +202,7 @@ def _best_along_path(
     tolerance: float,
     limits: Limits | None,
 ) -> tuple[Selection, ConvexSolution | None]:
-    """The best selection, and the solution for the lambda~ that it is from; none if the start explains all."""
+    """The best selection, and the solution it came from; no solution if the start explains everything."""
     matrix = solver.matrix
     search = _Search(matrix, rank, start, method, limits)
 
@@ -241,9 +241,9 @@ def _filled(selection: Selection, start: Start, limits: Limits) -> Selection:
 
 
 def _completed(selection: Selection, rank: int | tuple[int, int], matrix: InMemoryMatrix, start: Start) -> Selection:
-    """The selection, filled up if the solution has fewer columns and rows than asked for."""
+    """The selection, filled up if the solution has fewer columns and rows than requested."""
     if not isinstance(rank, int):
-        by_norm = [largest_of(side.squared_column_norms) for side in (matrix, matrix.T)]  # never one that is zero
+        by_norm = [largest_of(side.squared_column_norms) for side in (matrix, matrix.T)]  # never a zero one
         others = [np.concatenate(pair) for pair in zip((start.columns, start.rows), by_norm, strict=True)]
         return completed(selection, *rank, *(_distinct(indices) for indices in others))
     missing = rank - selection.n_selected

@@ -1,11 +1,11 @@
 r"""The convex model from a matrix to a solution.
 
-The strength lambda of the penalty is given as in the paper by a number without a unit,
+As in the paper, a dimensionless number sets the strength lambda of the penalty,
 
 .. math:: \lambda = \tilde\lambda \, \|M - M X_0 - Y_0 M\|_F^2 / (2 r),
 
-with the columns and rows of GSPA and their weights as the start (X0, Y0). Instead of it, the noise level that the
-solution is to meet can be given.
+with the columns and rows of GSPA and their weights as the start (X0, Y0). Alternatively, a noise level can be given
+that the solution must meet.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from gsnmf.weights import solve_weights
 
 SELECTION_GAP = 1e-2
 _SMALLEST_ERROR = 1e-4
-"""Relative error that lambda is made for where the start leaves less: a smaller one would drown in rounding."""
+"""Smallest relative error for which lambda is computed; a smaller one would drown in rounding."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Start:
 
     @classmethod
     def of(cls, matrix: InMemoryMatrix, rank: int, axes: Axes, known: Selection | None = None) -> Start:
-        """GSPA, or SPA where only one axis may be chosen from, and its weights; ``known`` if it was run already."""
+        """GSPA, or SPA if only one axis may be chosen from, and its weights; ``known`` is its selection, if known."""
         choose = generalized_successive_projection if "rows" in axes else _columns_only
         selection = choose(matrix, rank) if known is None else known
         weights = solve_weights(matrix, selection.columns, selection.rows)
@@ -62,7 +62,7 @@ class Start:
 
     @property
     def squared_error(self) -> float:
-        """What the start leaves, or the least that a lambda can be made for."""
+        """The residual of the start, or the smallest one that a lambda can be computed for."""
         return max(self.relative_error, _SMALLEST_ERROR) ** 2 * self.squared_norm
 
     def strength(self, relative: float, rank: int) -> float:
@@ -99,7 +99,7 @@ def solve_convex(
     relative_strength : float
         lambda~; see `gsnmf.convex.solve`. Smaller values explain more with more columns and rows.
     noise : float, optional
-        Instead of ``relative_strength``: the level that ||M - M X - Y M||_F / ||M||_F is to meet (equation e4 of the
+        Instead of ``relative_strength``: the level that ||M - M X - Y M||_F / ||M||_F must meet (equation e4 of the
         paper). lambda is then found by bisection.
     penalty : {"trace", "group-2", "group-inf"}
         See `gsnmf.convex.penalties`.
@@ -159,7 +159,7 @@ def started_solver(
 
 
 def is_trivial(solution: ConvexSolution, shape: tuple[int, int]) -> bool:
-    """Whether X is about a I and Y about (1 - a) I, which explains any matrix and says nothing about this one."""
+    """Whether X is about a I and Y about (1 - a) I: such a solution explains every matrix and says nothing."""
     m, n = shape
     a, b = solution.column_diagonal.sum() / n, solution.row_diagonal.sum() / m
     if a + b < 0.95:
@@ -198,7 +198,7 @@ def _meet_noise(
 
 
 def _in_unit(solution: ConvexSolution, exponent: int) -> ConvexSolution:
-    """The solution of the matrix as it was given, from that of the matrix as it is held (`Matrix.exponent`)."""
+    """Convert the solution from the unit in which the matrix is held (`Matrix.exponent`) to that of the data."""
     if exponent == 0:
         return solution
     with np.errstate(over="ignore", under="ignore"):

@@ -14,7 +14,7 @@ from gsnmf.matrices.checks import check_count, check_indices, check_matrix, chec
 from gsnmf.support.arrays import Doubles, Flags, Indices
 from gsnmf.weights import cone_weights
 
-_SCALING_PASSES = 60  # each halves what is left of the distance to equal maxima
+_SCALING_PASSES = 60  # each halves the distance to equal maxima
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,11 +25,11 @@ class Uniqueness:
     ----------
     answer : {"unique", "violated", "unknown"}
         ``"unique"``: the condition holds, and the decomposition is the only one of its size. ``"violated"``: it
-        does not hold, and there may or may not be another decomposition, for the condition is sufficient and not
-        necessary. ``"unknown"``: the limit on the work came first.
+        does not hold, and there may or may not be another decomposition: the condition is sufficient, not necessary.
+        ``"unknown"``: the limit on the work was reached first.
     pattern_columns, pattern_rows : int arrays, or None
-        Columns and rows of another block of zeros, as large as that of the decomposition, if that is what
-        violates the condition.
+        Columns and rows of another block of zeros as large as that of the decomposition, if such a block violates the
+        condition.
     explanation : str
         The reason for the answer, in words.
     """
@@ -65,7 +65,7 @@ def check_uniqueness(
         An entry of :math:`M`, or of a residual, at most this large counts as zero after rows and columns have
         been scaled to a maximum of one.
     max_problems : int
-        Give the answer ``"unknown"`` rather than solve more than this many matching and least squares problems.
+        Answer ``"unknown"`` rather than solve more than this many matching and least-squares problems.
 
     Returns
     -------
@@ -74,13 +74,13 @@ def check_uniqueness(
     Raises
     ------
     ValueError
-        If a chosen row or column is zero, or ``M[rows, columns]`` is not: then this is no decomposition.
+        If a chosen row or column is zero, or ``M[rows, columns]`` is not zero: then this is not a decomposition.
 
     Notes
     -----
-    That ``columns`` and ``rows`` do decompose the matrix, and that no smaller choice does, is taken for granted.
-    If :math:`\mathrm{rank}(M) = r` no smaller one can, and the explanation says so; otherwise `solve_exact` can tell.
-    Rows and columns of zeros are left out, since a minimal decomposition never chooses them.
+    The test assumes that ``columns`` and ``rows`` decompose the matrix and that no smaller choice does. If
+    :math:`\mathrm{rank}(M) = r`, no smaller one can, and the explanation says so; otherwise ask `solve_exact`. Rows and
+    columns of zeros are left out, since a minimal decomposition never chooses them.
 
     The test is exact and takes polynomial time. The rows and columns of a block of zeros through a zero
     :math:`(l, j)` are an independent set of the bipartite graph of the positive entries among the rows where
@@ -93,7 +93,7 @@ def check_uniqueness(
     References
     ----------
     .. [1] J. Pan and N. Gillis, "Generalized separable nonnegative matrix factorization", IEEE Transactions on
-       Flags Analysis and Machine Intelligence 43 (2021). doi:10.1109/TPAMI.2019.2956046
+       Pattern Analysis and Machine Intelligence 43 (2021). doi:10.1109/TPAMI.2019.2956046
     .. [2] J. E. Hopcroft and R. M. Karp, "An n^{5/2} algorithm for maximum matchings in bipartite graphs", SIAM
        Journal on Computing 2 (1973). doi:10.1137/0202019
 
@@ -130,9 +130,9 @@ class Equilibrated(NamedTuple):
 def equilibrate(matrix: Doubles) -> Equilibrated:
     """Scale rows and columns so that every one that is not zero has the maximum one.
 
-    The positive entries are first brought as near to one as factors of rows and columns can (in least squares of
-    their logarithms), so that the result hardly depends on how the matrix was scaled before, and is transposed if
-    the matrix is.
+    First the positive entries are brought as close to one as row and column factors can, in the least-squares sense of
+    their logarithms. So the result hardly depends on how the matrix was scaled before, and transposing the matrix
+    transposes it.
 
     Examples
     --------
@@ -182,13 +182,13 @@ def largest_zero_block(zeros: Flags, row: int, column: int) -> tuple[Indices, In
         new_columns = np.unique(positive[frontier].indices)
         new_columns = new_columns[~reached_columns[new_columns]]
         reached_columns[new_columns] = True
-        frontier = partner[new_columns]  # all matched: an unmatched one would lengthen a maximum matching
+        frontier = partner[new_columns]  # all matched: an unmatched one would extend a maximum matching
         reached_rows[frontier] = True
     return block_rows[reached_rows], block_columns[~reached_columns]
 
 
 def extreme_columns(matrix: Doubles, tolerance: float, *, stop_above: int | None = None) -> Indices:
-    """One column for each extreme ray of the cone that the columns span, the first of those that are parallel.
+    """One column for each extreme ray of the cone of the columns: the first of several parallel ones.
 
     Parameters
     ----------
@@ -216,7 +216,7 @@ def extreme_columns(matrix: Doubles, tolerance: float, *, stop_above: int | None
         n_extreme += 1
         if stop_above is not None and n_extreme > stop_above:
             return np.flatnonzero(kept)
-    for j in dropped:  # one dropped early can have leaned on one dropped later
+    for j in dropped:  # one dropped early may have depended on one dropped later
         kept[j] = _distance_to_cone(matrix[:, kept], matrix[:, j]) > tolerance
     return np.flatnonzero(kept)
 
@@ -243,7 +243,7 @@ def _test(scaled: Doubles, zeros: Flags, columns: Indices, rows: Indices, tolera
     minimal = (
         f"It is minimal because the rank of the matrix is {size}."
         if np.linalg.matrix_rank(scaled, tol=tolerance * np.sqrt(scaled.size)) == size
-        else "This takes for granted that no decomposition is smaller."
+        else "This assumes that no decomposition is smaller."
     )
     return Uniqueness("unique", None, None, f"No other block of zeros has {size} rows and columns together. {minimal}")
 

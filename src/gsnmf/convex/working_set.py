@@ -49,16 +49,16 @@ _log = logging.getLogger(__name__)
 
 _RELAXATION = 1.9
 _STIFFNESS = 0.5
-"""The first rho. Columns have unit length, so that it has no unit."""
+"""The first rho. It is dimensionless because columns have unit length."""
 _IMBALANCE = 3.0
-"""Ratio of the distance between free and feasible weights to the feasible ones' last step that changes rho."""
+"""rho changes if one of its two violations is more than this many times the other."""
 _CHECK = 5
-"""Steps between two looks at the gap over the working set."""
+"""Steps between two checks of the gap over the working set."""
 _MAX_STEPS = 100
-"""Steps on one working set before it is looked at again."""
+"""Steps on one working set before it is revised."""
 _FEWEST_ADDED = 20
 _POOL, _SMALLEST_POOL = 3, 500
-"""Columns and rows that are scored between two looks at all of them, for each one in the working set and at least."""
+"""How many columns and rows are scored between full scorings: for each one in the working set, and at least."""
 _TINY = float(np.finfo(np.float64).tiny)
 _ARRAYS = 9
 """Arrays of k x n numbers, for a working set of k columns, that a step needs."""
@@ -66,7 +66,7 @@ DEFAULT_MEMORY = 2 << 30
 
 
 class WorkingSetSolver:
-    """Solves the model for one lambda after another, each from the solution before, sharing all products."""
+    """Solves the model for one lambda after another, each from the previous solution, sharing all products."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class WorkingSetSolver:
         self.max_size = max(2, int(memory // (8 * _ARRAYS * (m + n))))
 
     def start(self, columns: Indices, rows: Indices, X: Floats | None = None, Y: Floats | None = None) -> None:
-        """Begin with these columns and rows, and with these weights of theirs (Y transposed)."""
+        """Begin with these columns and rows and their weights (Y transposed)."""
         self.columns.extend(columns, X)
         if "rows" in self.axes:
             self.rows.extend(rows, Y)
@@ -115,7 +115,7 @@ class WorkingSetSolver:
             objective = 0.5 * fitted.squared_norm + model.strength * self._penalty_value(model)
             if pools is not None and n_steps < self.max_iterations:
                 scores = model.scores(free, self._score_memory(), pools)
-                gap = _relative_gap(objective, model.dual_bound(free, scores))  # if there were nothing else
+                gap = _relative_gap(objective, model.dual_bound(free, scores))  # as if there were nothing else
                 if gap > tolerance and self._exchange(model, scores, free) >= _FEWEST_ADDED:
                     continue
             scores = model.scores(free, self._score_memory())
@@ -130,7 +130,7 @@ class WorkingSetSolver:
             pools = self._pools(scores)
 
     def _pools(self, scores: tuple[Floats, Floats]) -> tuple[Indices, Indices]:
-        """The working set and the most promising of the others: the next to be looked at, much faster than all."""
+        """The working set and the most promising of the others: scoring these is much faster than scoring all."""
         everything = np.concatenate(scores)
         size = min(everything.size, max(_SMALLEST_POOL, _POOL * sum(self._sizes())))
         best = np.argpartition(-everything, size - 1)[:size]
@@ -138,7 +138,7 @@ class WorkingSetSolver:
         return np.union1d(best[best < n], self.columns.indices), np.union1d(best[best >= n] - n, self.rows.indices)
 
     def _adapt(self, strength: float) -> None:
-        """From the multipliers of the lambda before to those of this one: they are about proportional to it."""
+        """Rescale the multipliers from the previous lambda to this one: they are roughly proportional to it."""
         factor = math.sqrt(strength / self._strength) if self._strength else 1.0
         self._strength = strength
         self.stiffness *= factor
@@ -170,7 +170,7 @@ class WorkingSetSolver:
         return sum(model.penalty.value(side.unscaled, side.indices) for side in self._sides())
 
     def _descend(self, model: ConvexModel, tolerance: float) -> int:
-        """Steps until the gap over the working set is below ``tolerance``; how many."""
+        """Step until the gap over the working set is below ``tolerance``; return the number of steps."""
         pair = (self.columns, self.rows)
         self._prepare()
         for n_steps in range(1, _MAX_STEPS + 1):
@@ -190,7 +190,7 @@ class WorkingSetSolver:
         self.rows.prepare(self.columns, self.stiffness)
 
     def _free_weights(self) -> None:
-        """The minimiser without constraints, near X less the multiplier."""
+        """The minimiser without constraints, near X minus the multiplier."""
         one, two = self.columns, self.rows
         near_one, near_two = one.X - one.dual, two.X - two.dual
         in_one = one.rotation.T @ (near_one @ two.basis.T)
@@ -199,7 +199,7 @@ class WorkingSetSolver:
         two.free_weights(one, near_two, in_two, in_one, self.stiffness)
 
     def _feasible(self, model: ConvexModel, side: Side) -> tuple[Floats, Floats]:
-        """The penalty's step from the free weights, relaxed; and the new multiplier, what the step took away."""
+        """The relaxed penalty step from the free weights, and the new multiplier, which is what the step removed."""
         ahead = _RELAXATION * side.free + (1.0 - _RELAXATION) * side.X + side.dual
         X = self._shrink(model, side, ahead)
         ahead -= X
@@ -229,7 +229,7 @@ class WorkingSetSolver:
     def _balance(self, before: list[Floats]) -> None:
         """Change rho where the constraint and the optimality of the feasible weights are far from equally violated.
 
-        Each violation is relative to what it is a difference of (Wohlberg 2017).
+        Each violation is relative to the terms of its difference (Wohlberg 2017).
         """
         pair = (self.columns, self.rows)
         apart = _size(side.free - side.X for side in pair) / _size(side.X for side in pair)
@@ -246,7 +246,7 @@ class WorkingSetSolver:
             side.dual /= factor
 
     def _exchange(self, model: ConvexModel, scores: tuple[Floats, Floats], residual: Residual) -> int:
-        """Drop what is zero and not needed, add what the scores ask for, the most promising first; how many."""
+        """Drop what is zero and not needed, add the most promising by score; return how many were added."""
         excess = np.concatenate(scores) - model.strength
         n = self.columns.matrix.shape[1]
         for side, offset in zip(self._sides(), (0, n), strict=False):
