@@ -1,12 +1,12 @@
-r"""Alternating start: the columns and rows closest to what the weights ask for, and weights for those, in turn.
+r"""Alternating start: in turn, take the columns and rows closest to the ideal vectors, and fit their weights.
 
 With all weights fixed, the squared error is least for the factor k if its column is
 
 .. math:: t_k = \frac{(M - \sum_{l \ne k} W_l H_l)\, H_k^T}{\|H_k\|^2} ,
 
-which is no column of the matrix. The column with the smallest angle to it takes its place, the weights are fitted
-again, and so on. The same holds for rows. The factors of a short NMF are another such wish: each is matched with the
-column closest to its left vector or with the row closest to its right one.
+which is usually not a column of the matrix. The column with the smallest angle to it takes its place, the weights are
+fitted again, and so on; likewise for rows. The factors of a short NMF serve as ideal vectors too: each is matched with
+the column closest to its left vector or the row closest to its right one.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _SWEEPS = 2
 
 
 def alternated(trials: Trials, fitted: Fitted, entries: float, max_rounds: int = _ROUNDS) -> Fitted:
-    """The best selection on the way of taking what is closest to the ideal vectors; never worse than ``fitted``.
+    """Repeatedly take what is closest to the ideal vectors; return the best selection, never worse than ``fitted``.
 
     Parameters
     ----------
     trials : Trials
     fitted : Fitted
     entries : float
-        Entries of the matrix that are not zero, to count the work by.
+        Number of nonzero entries of the matrix, for counting work.
     max_rounds : int
-        It ends earlier where a selection comes up again.
+        Limit on rounds; it ends earlier if a selection recurs.
     """
     matrix, best = trials.candidates.matrix, fitted
     seen = {frozenset(fitted.identities())}
@@ -59,7 +59,7 @@ def alternated(trials: Trials, fitted: Fitted, entries: float, max_rounds: int =
 def matched_factors(matrix: Matrix, W: Doubles, H: Doubles, limits: Limits) -> tuple[Indices, Indices]:
     """Columns closest to left vectors W, shape (m, r), or rows closest to right vectors H, shape (r, n).
 
-    Each factor takes the side on which something is closer to it, as far as the limits allow.
+    Each factor goes to the side with the closer match, as far as the limits allow.
     """
     by_column, by_row = cosines(matrix, W), cosines(matrix.T, H.T)
     by_column[limits.excluded_columns] = -1.0
@@ -100,7 +100,7 @@ def cosines(matrix: Matrix, vectors: Doubles) -> Doubles:
 
 
 def distinct_closest(closeness: Doubles) -> Indices:
-    """For each column of ``closeness`` the row with the largest entry, none twice, the closest pairs first."""
+    """For each column of ``closeness``, the row with the largest entry; none twice, closest pairs first."""
     closeness = closeness.copy()
     chosen = np.empty(closeness.shape[1], dtype=np.intp)
     for k in np.argsort(-closeness.max(axis=0, initial=-1.0), kind="stable"):
@@ -110,7 +110,7 @@ def distinct_closest(closeness: Doubles) -> Indices:
 
 
 def _closest_to_ideal(matrix: Matrix, fitted: Fitted, limits: Limits, axis: Axis) -> Indices:
-    """For each chosen column (row) the one closest in angle to what its weights ask for."""
+    """For each chosen column (row), the one closest in angle to its ideal vector."""
     if axis == "columns":
         side, left, right, weights = matrix, fitted.left, fitted.right, fitted.fit.P
         chosen, own = fitted.fit.columns, slice(0, fitted.fit.columns.size)
@@ -128,7 +128,7 @@ def _closest_to_ideal(matrix: Matrix, fitted: Fitted, limits: Limits, axis: Axis
 
 
 def _keep(closeness: Doubles, chosen: Indices, used: Doubles, included: Indices, excluded: Flags) -> None:
-    """Rule out what is excluded, and leave what is included or has no weights at all where it is."""
+    """Rule out excluded indices, and keep those that are included or have no weights."""
     closeness[excluded] = -2.0
     for k in np.flatnonzero((used == 0.0) | np.isin(chosen, included)):
         closeness[chosen[k]] = -2.0

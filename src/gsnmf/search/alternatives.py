@@ -1,4 +1,4 @@
-"""Alternatives: what else could have been chosen in the place of each chosen column and row, and at what price."""
+"""Alternatives: what else could have been chosen instead of each column and row, and at what price."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ from gsnmf.support.arrays import Indices
 
 _CANDIDATES = 500
 _TRIED = 3
-"""So many times as many candidates as are asked for are fitted."""
+"""How many candidates are fitted for each requested substitute."""
 _ROUNDS = 20
 
 
 def substitutes(
     result: Factorization, *, count: int, quick: bool, constraints: Constraints | None = None
 ) -> list[Alternative]:
-    """The best substitutes for the members of every factor of a result, as `Factorization.alternatives` asks for them.
+    """The best substitutes for the members of every factor of a result, for `Factorization.alternatives`.
 
     Mixtures and quick answers come from `gsnmf.search.member_alternatives`, the others from `alternatives`.
     """
     matrix = result.source
     if result.mixtures is None and not (quick and matrix.in_memory):
         return alternatives(matrix, result.columns, result.rows, count=count, constraints=constraints)
-    assert isinstance(matrix, InMemoryMatrix)  # as all matrices of mixtures are
+    assert isinstance(matrix, InMemoryMatrix)  # mixtures exist only in memory
     limits = (constraints or Constraints()).resolve(matrix.shape, (result.columns.size, result.rows.size))
     model, used = model_of(result, Space.of(matrix, limits, Work(math.inf)))
     found = member_alternatives(model, count, QUICK if quick else THOROUGH)
-    numbers = np.flatnonzero(used)  # of the factors that are not zero
+    numbers = np.flatnonzero(used)  # numbers of the nonzero factors
     return [replace(one, factor=int(numbers[one.factor])) for one in found]
 
 
@@ -61,22 +61,22 @@ def alternatives(
     columns, rows : int arrays
         The selection.
     count : int
-        Substitutes for each index at most.
+        Largest number of substitutes per index.
     constraints : Constraints, optional
-        Excluded indices are no substitutes, and included ones are not given up.
+        Excluded indices are never substitutes, and included ones are never given up.
     n_candidates : int
         Candidates per side.
 
     Returns
     -------
     list of Alternative
-        Columns first, each with its substitutes from the smallest error on. Errors are those of weights that are close
-        to optimal, from above.
+        Columns first, each with its substitutes by increasing error. Weights are close to optimal, so errors are
+        slightly too large.
 
     Notes
     -----
-    Candidates are ranked by what they gain with all other weights as they are, and three times ``count`` are fitted for
-    each index: O((m + n) r^2) operations each.
+    Candidates are ranked by what they gain while all other weights stay fixed, and three times ``count`` are fitted for
+    each index, at O((m + n) r^2) operations each.
 
     Examples
     --------

@@ -1,10 +1,10 @@
 """Automatic search: several starts, exchanges from all of them, perturbations, and the best by the true error.
 
-An effort is a row of stages: ``"balanced"`` does what ``"fast"`` does and then goes on with more starts and candidates,
-``"best"`` does what ``"balanced"`` does and goes on. More effort is therefore never worse. In every stage each start
-gets a few exchanges before the best are favoured, because the start with the smallest error is often not the one
-closest to the best selection. When no exchange helps, the search perturbs the best selection and goes on, until the
-work of the stage is done (`gsnmf.search.work`), so that the answer is the same on every machine.
+An effort is a sequence of stages: ``"balanced"`` does what ``"fast"`` does and then goes on with more starts and
+candidates; ``"best"`` does what ``"balanced"`` does and goes on. So more effort is never worse. In every stage each
+start gets a few exchanges before the best are favoured, because the start with the smallest error is often not the one
+closest to the best selection. When no exchange helps, the search perturbs the best selection and goes on until the work
+of the stage is spent. Work is counted, not timed (`gsnmf.search.work`), so the answer is the same on every machine.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from gsnmf.support.progress import log_progress
 
 Effort = Literal["fast", "balanced", "best"]
 Progress = Callable[[str, float, float, float], None]
-"""Called with the stage, work done, work in all, and the best quality so far."""
+"""Called with the stage, the work done, the total work, and the best quality so far."""
 
 _EXACT = 1e-12
 """Relative squared error below which the fit counts as exact."""
 _THOROUGHLY = 1e-6, 200
 """Tolerance and iterations with which the weights of a nearly exact selection tell whether it is exact."""
 _BETTER = 1e-7
-"""A perturbation must lead to a squared error lower by this part to count."""
+"""A perturbation must lower the squared error by this fraction to count."""
 
 
 @dataclass(frozen=True)
@@ -49,15 +49,15 @@ class _Stage:
 
     name: Effort
     work: float
-    """Nominal seconds, those of the stages before it included."""
+    """Nominal seconds, including the earlier stages."""
     candidates: int
     """Candidates per side."""
     n_refined: int
     """Starts from which exchanges go on until none helps."""
     convex_entries: int
-    """Largest number of entries of a matrix for which the convex model is solved."""
+    """The convex model is solved only for matrices with at most this many entries."""
     patience: int
-    """Perturbations in a row without success after which the stage ends."""
+    """The stage ends after this many perturbations in a row without success."""
     limit: int
     """Exchanges in a row that may fail after a perturbation."""
     nmf_iterations: int
@@ -71,19 +71,19 @@ _STAGES = (
 )
 
 _AFFORDABLE = 0.1
-"""Part of the work of a stage that a single start may take."""
+"""Fraction of a stage's work that a single start may take."""
 _STARTING = 0.2
-"""Part of the work of a stage for the first exchanges of all starts together."""
+"""Fraction of a stage's work for the first exchanges of all starts together."""
 _REFINING = 0.3
-"""And for going on from the best of them until no exchange helps."""
+"""Fraction of a stage's work for going on from the best of them until no exchange helps."""
 _CLOSE = 1.2
-"""Starts with a squared error of at most so many times the best are fitted well before their first exchanges."""
+"""Starts with a squared error of at most this many times the best are fitted well before their first exchanges."""
 _MEMORY_OF_STARTS = 1 << 28
-"""Bytes that starts may take until they have had their first exchanges."""
+"""Bytes that starts may take while they wait for their first exchanges."""
 _UNEVEN = 4.0
-"""The shorter side of a matrix may have so many times as many candidates as if both had the same number."""
+"""The shorter side of a matrix may have up to this many times its even share of candidates."""
 _SCANS = 60.0
-"""Candidates are so many that all exchanges can be scored so often in a stage."""
+"""The number of candidates is such that all exchanges can be scored this often in a stage."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def automatic_search(
     time_limit: float | None = None,
     progress: Progress | None = None,
 ) -> SearchResult:
-    """Search for the columns and rows with the smallest error that the effort affords.
+    """Search for the columns and rows with the smallest error, within the given effort.
 
     Parameters
     ----------
@@ -140,14 +140,14 @@ def automatic_search(
     rank : int or pair
         How many columns and rows in all, or how many of each.
     effort : {"fast", "balanced", "best"}
-        About a second, ten seconds or two minutes on two cores; less where nothing better is found nearby.
+        About a second, ten seconds or two minutes on two cores; less if nothing better is found nearby.
     constraints : Constraints, optional
     limits : Limits, optional
-        Constraints that were resolved before.
+        The constraints, if already resolved.
     time_limit : float, optional
         Seconds after which the best so far is returned. The answer then depends on the machine.
     progress : callable, optional
-        Called with the stage, the work done, the work in all and the best quality so far.
+        Called with the stage, the work done, the total work and the best quality so far.
 
     Returns
     -------
@@ -158,12 +158,12 @@ def automatic_search(
     ValueError
         If no selection can obey the constraints, or if an included column or row is zero.
     KeyboardInterrupt
-        As it came, with the best so far, or None, as its attribute ``best_so_far``.
+        The user's own interrupt, with the best result so far (or None) as its attribute ``best_so_far``.
 
     Notes
     -----
-    The answer obeys the constraints, is never worse than that of any start in the record, and never worse than the
-    answer with less effort.
+    The answer satisfies the constraints, and is never worse than any start in the record or than the answer with less
+    effort.
 
     Examples
     --------
@@ -275,7 +275,7 @@ class Search:
         self._perturb(stage)
 
     def _offer(self, fitted: Fitted, stage: _Stage) -> bool:
-        """Keep a selection if it is the best so far; whether it is."""
+        """Keep a selection if it is the best so far; return whether it is."""
         better = self._best is None or fitted.squared_error < self._best.squared_error
         if better:
             nearly_exact = self._trials.nearly_exact(fitted)
@@ -291,7 +291,7 @@ class Search:
             self._progress(stage.name, min(self._trials.work.spent, total), total, quality)
 
     def _add_candidates(self, stage: _Stage) -> None:
-        """Candidates of this stage beside those that are there."""
+        """Add the candidates of this stage to the existing ones."""
         n_columns, n_rows = self._n_candidates(stage)
         self._trials.candidates.include(
             candidate_indices(self.matrix, "columns", self.limits, n_columns),
@@ -302,12 +302,12 @@ class Search:
         )
 
     def _n_candidates(self, stage: _Stage) -> tuple[int, int]:
-        """How many candidate columns and candidate rows the stage can afford; more of those that cost less."""
+        """How many candidate columns and rows the stage can afford; more on the side where they cost less."""
         m, n = self.matrix.shape
         size = self.limits.size
         affordable = stage.work / _SCANS / (5e-10 * size)
         if stage.name == "fast" and not self.matrix.in_memory and affordable < size * (m + n):
-            return 0, 0  # one pass over the data less
+            return 0, 0  # saves one pass over the data
         of_each = affordable / (m + n)
         columns, rows = (max(of_each, min(_UNEVEN * of_each, affordable / (2 * length))) for length in (n, m))
         return max(size, min(stage.candidates, int(columns))), max(size, min(stage.candidates, int(rows)))
@@ -328,7 +328,7 @@ class Search:
             self._start(stage, f"pursuit ({stage.name})", none, none)
 
     def _pursuit_seconds(self) -> float:
-        """Nominal seconds that a pursuit among the candidates takes, about."""
+        """Approximate nominal seconds of a pursuit among the candidates."""
         m, n = self.matrix.shape
         candidates, rank = self._trials.candidates, self.limits.size
         scores = 1.5e-10 * (candidates.columns.indices.size * n + candidates.rows.indices.size * m) * rank**2
@@ -343,7 +343,7 @@ class Search:
         return fitted
 
     def _wait(self, name: str, fitted: Fitted, stage: _Stage) -> None:
-        """Keep a start for its first exchanges, but let go of the worst where all take too much memory."""
+        """Keep a start for its first exchanges; if all take too much memory, drop the worst."""
         self._waiting[name] = fitted
         self._offer(fitted, stage)
         total = 0
@@ -353,7 +353,7 @@ class Search:
                 del self._waiting[other]
 
     def _first_exchanges(self, stage: _Stage) -> list[Fitted]:
-        """The new starts, and the best so far, after a few exchanges each, the best first."""
+        """The new starts and the best so far, each after a few exchanges, best first."""
         assert self._best is not None
         work = self._trials.work
         fits = [self._best, *self._waiting.values()]
@@ -380,7 +380,7 @@ class Search:
             self._offer(improved(self._trials, fitted, work.spent + share)[0], stage)
 
     def _wish(self, stage: _Stage) -> None:
-        """Starts from what the weights of the best, and the factors of a short NMF from it, ask for."""
+        """Starts from the ideal vectors of the best selection, and from the factors of a short NMF started there."""
         seconds = 4.0 * stage.nmf_iterations * 1.5e-10 * self._entries * self.limits.size
         if not self.matrix.in_memory or self._exact or not self._trials.work.left():
             return
@@ -394,7 +394,7 @@ class Search:
         self._wait(name, alternated(self._trials, fitted, self._entries), stage)
 
     def _perturb(self, stage: _Stage) -> None:
-        """Perturb the best selection and exchange from there, as long as there is work and hope."""
+        """Perturb the best selection and exchange from there, until the work is spent or nothing better turns up."""
         trials = self._trials
         stale = 0
         while stage.patience and trials.work.left() and not self._exact:
@@ -415,7 +415,7 @@ class Search:
             self._report(stage)
 
     def _certified(self, stage: _Stage) -> bool:
-        """Whether the best selection is what it was after each index was given up, and all exchanges tried if few."""
+        """Whether the best selection survives giving up each index and, if they are few, trying all exchanges."""
         assert self._best is not None
         before = self._best
         better, _ = thoroughly_improved(self._trials, before)
@@ -431,14 +431,14 @@ class Search:
         return self._optimal
 
     def _seconds_of_every_exchange(self) -> float:
-        """Nominal seconds that it would take to try every exchange, about: by what a trial has taken so far."""
+        """Approximate nominal seconds to try every exchange, from the cost of the trials so far."""
         candidates = self._trials.candidates
         n_exchanges = (candidates.columns.indices.size + candidates.rows.indices.size) * self.limits.size
         return n_exchanges * self._trials.work.spent / max(1, self._trials.tried)
 
 
 def _check_included(matrix: Matrix, limits: Limits) -> None:
-    """A zero column or row can be included by nobody: it has no direction, and explains nothing."""
+    """Refuse to include a zero column or row: it has no direction and explains nothing."""
     sides: tuple[tuple[Axis, Matrix], ...] = (("columns", matrix), ("rows", matrix.T))
     for axis, side in sides:
         included = limits.included(axis)

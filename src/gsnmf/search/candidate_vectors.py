@@ -13,18 +13,18 @@ from gsnmf.matrices.protocol import Matrix
 from gsnmf.support.arrays import Doubles, Floats, Indices
 
 _LONG = 1 << 17
-"""Rows or columns of a sparse matrix from which candidates stay in it, and products are held in its precision."""
+"""With more rows or columns than this, candidates stay in the sparse matrix, and products keep its precision."""
 
 
 class CandidateVectors(ABC):
     """Some columns of an m x n matrix, in the order in which they were added."""
 
     precision: np.dtype[Any] = np.dtype(np.float64)
-    """In which their products with the matrix are held."""
+    """The precision in which their products with the matrix are held."""
 
     @abstractmethod
     def extend(self, indices: Indices) -> Doubles:
-        """Add columns; their products with all columns of the matrix, shape (k, n)."""
+        """Add columns; return their products with all columns of the matrix, shape (k, n)."""
 
     @abstractmethod
     def dot(self, block: Doubles, at: int | None = None) -> Doubles:
@@ -40,7 +40,7 @@ class CandidateVectors(ABC):
 
 
 def candidate_vectors(matrix: Matrix) -> CandidateVectors:
-    """Nothing yet, in the form that suits the matrix."""
+    """An empty collection, in the form that suits the matrix."""
     if not isinstance(matrix, InMemoryMatrix) or max(matrix.shape) < _LONG:
         return _DenseVectors(matrix)
     sparse = sp.issparse(matrix.submatrix(np.empty(0, dtype=np.intp)))
@@ -68,7 +68,7 @@ class _DenseVectors(CandidateVectors):
 
 
 class _SparseVectors(CandidateVectors):
-    """Columns that stay where they are, in the matrix."""
+    """Columns that stay in the matrix and are read from it."""
 
     def __init__(self, matrix: InMemoryMatrix) -> None:
         self._matrix = matrix

@@ -24,23 +24,23 @@ from gsnmf.support.arrays import COLUMNS_AND_ROWS, Axes, Axis, Doubles, Floats, 
 from gsnmf.weights.joint import JointProblem, solve_joint
 
 _BLOCK = 1 << 22
-"""Entries of the slopes that are formed at a time."""
+"""How many entries of the slopes are formed at a time."""
 _MEMORY = 1 << 30
 """Bytes that the products of all candidates may take."""
 _MOST_MEMORY = 1 << 36
-"""And in no case more, for a matrix that is not in memory itself."""
+"""The hard limit for a matrix that is not in memory itself."""
 MOST = 3000
-"""Candidates per side, at most."""
+"""Largest number of candidates per side."""
 _FEWEST = 50
-"""Candidates per side, whatever they take."""
+"""Smallest number of candidates per side, whatever memory they take."""
 _AXES: tuple[Axis, ...] = ("columns", "rows")
 
 
 def candidate_pool(matrix: Matrix, limit: int = MOST, limits: Limits | None = None) -> Candidates:
     """At most ``limit`` candidates per side: all of them, those of `largest_and_farthest`, or none.
 
-    With ``limits``, no candidate is excluded, all included ones are candidates, and a side of which nothing may be
-    chosen has none.
+    With ``limits``, excluded indices are never candidates, included ones always are, and a side from which nothing may
+    be chosen has none.
     """
     return Candidates(matrix, *(candidate_indices(matrix, axis, limits, limit) for axis in _AXES))
 
@@ -60,7 +60,7 @@ def candidate_indices(matrix: Matrix, axis: Axis, limits: Limits | None = None, 
 
 
 def _candidates_of(matrix: Matrix, limit: int, axis: Axis, limits: Limits | None) -> Indices:
-    """At most ``limit`` indices that may be chosen, and those that must be; the longest in place of excluded ones."""
+    """At most ``limit`` allowed indices plus the required ones; the longest ones replace excluded ones."""
     if limits is None:
         return largest_and_farthest(matrix, limit, axis=axis)
     if limits.most(axis) == 0:
@@ -110,7 +110,7 @@ class CandidateSide:
         return found.astype(np.float64, copy=False)
 
     def extend(self, indices: Indices) -> None:
-        """Add candidates that are not there yet; zero columns are none."""
+        """Add new candidates; zero columns are ignored."""
         new = np.unique(indices[(self._position[indices] < 0) & (self.matrix.squared_column_norms[indices] > 0)])
         if new.size == 0:
             return
@@ -160,7 +160,7 @@ class Candidates:
         self.rows = CandidateSide(matrix.T, rows)
 
     def empty(self) -> Fit:
-        """The selection of nothing."""
+        """The empty selection."""
         m, n = self.matrix.shape
         none = np.empty(0, dtype=np.intp)
         return Fit(none, none, np.zeros((n, 0)), np.zeros((m, 0)), self.matrix.squared_norm)
@@ -174,7 +174,7 @@ class Candidates:
         self, columns: Indices, rows: Indices, P: Doubles | None = None, Q: Doubles | None = None, *,
         tolerance: float = 1e-3, max_iterations: int = 30,
     ) -> Fit:  # fmt: skip
-        """Weights of a selection of candidates, from (P, Q) or from nothing."""
+        """Weights of a selection of candidates, started from (P, Q) or from zero."""
         m, n = self.matrix.shape
         problem = self.problem(columns, rows)
         P = np.zeros((n, columns.size)) if P is None else np.array(P, order="C")
@@ -183,13 +183,13 @@ class Candidates:
         return Fit(columns, rows, P, Q, squared_error)
 
     def without(self, fit: Fit, position: int) -> Fit:
-        """The selection less one index (columns first, then rows), with the other weights as they are, not fitted."""
+        """The selection without one index (columns first, then rows); the other weights are kept, not fitted."""
         keep_columns = np.arange(fit.columns.size) != position
         keep_rows = np.arange(fit.rows.size) != position - fit.columns.size
         return Fit(fit.columns[keep_columns], fit.rows[keep_rows], fit.P[:, keep_columns], fit.Q[:, keep_rows], np.inf)
 
     def extended(self, fit: Fit, axis: Axis, index: int) -> Fit:
-        """The selection with one index more, its weights those of the guaranteed decrease, not fitted."""
+        """The selection with one more index, whose weights give the guaranteed decrease; nothing is fitted."""
         P, Q = self._plain_weights(fit)
         if axis == "columns":
             slopes = self.columns.slopes(index, fit.columns, P, self.rows, fit.rows, Q)

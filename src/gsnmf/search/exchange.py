@@ -1,9 +1,9 @@
 """Exchange: improve a selection by giving up one index for another, as long as that lowers the true error.
 
-All exchanges of one index for one candidate are scored at once by what they gain with all other weights as they are
-(`gsnmf.search.trials`), and the most promising are fitted, a few at a time. When none of those helps, every index is
-given up in turn, those that explain least first, the weights of the others are fitted again, and the best candidates
-for what is then left unexplained are tried. What comes back is never worse than what was given.
+All exchanges of one index for one candidate are scored at once by what they gain while all other weights stay fixed
+(`gsnmf.search.trials`), and the most promising are fitted, a few at a time. If none of these helps, every index is
+given up in turn, starting with those that explain least: the weights of the others are fitted again, and the best
+candidates for the remaining residual are tried. The result is never worse than the start.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from gsnmf.support.arrays import Axes, Axis
 _Item = TypeVar("_Item")
 
 PROGRESS = 1e-6
-"""An exchange must lower the squared error by this part to count."""
+"""An exchange must lower the squared error by this fraction to count."""
 
 _PER_INDEX = 3
-"""Candidates that are tried for each index."""
+"""How many candidates are tried for each index."""
 _ROUNDS = 12
 """Rounds of coordinate descent for a trial."""
 _KEPT_ROUNDS = 20
-"""And more for one that is kept."""
+"""Further rounds for a trial that is kept."""
 _GROWN_ROUNDS = 6
-"""And for each candidate that completes a selection."""
+"""Rounds for each candidate that completes a selection."""
 _REST = 10
-"""Exchanges that are kept before one that failed is tried again with the others."""
+"""A failed exchange is tried again after this many exchanges were kept."""
 
 
 def thoroughly_improved(trials: Trials, fitted: Fitted, until: float = math.inf) -> tuple[Fitted, bool]:
-    """Exchange until neither `improved` nor giving up each index first helps; whether that is how it ended."""
+    """Exchange until neither `improved` nor giving up each index helps; also return whether it ended that way."""
     while True:
         fitted, done = improved(trials, fitted, until)
         if not done:
@@ -48,7 +48,7 @@ def thoroughly_improved(trials: Trials, fitted: Fitted, until: float = math.inf)
 
 
 def improved(trials: Trials, fitted: Fitted, until: float = math.inf, limit: int | None = None) -> tuple[Fitted, bool]:
-    """Keep the best exchanges, as scored with all other weights as they are, as long as there are any.
+    """Keep making the best exchanges, scored while all other weights stay fixed, as long as any helps.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def improved(trials: Trials, fitted: Fitted, until: float = math.inf, limit: int
     Returns
     -------
     tuple
-        The best selection found, and whether all its exchanges were tried rather than the work spent.
+        The best selection found, and whether all its exchanges were tried before the work was spent.
     """
     failed: dict[tuple[tuple[Axis, int], int], int] = {}
     for n_kept in range(1 << 62):
@@ -83,7 +83,7 @@ def improved(trials: Trials, fitted: Fitted, until: float = math.inf, limit: int
 
 
 def every_exchange(trials: Trials, fitted: Fitted, until: float) -> tuple[Fitted, bool]:
-    """Try every exchange that is allowed, up to the first that helps; whether all were tried and none did."""
+    """Try every allowed exchange until one helps; return whether all were tried and none did."""
     gains = trials.gains(fitted)
     order = np.argsort(-gains, axis=None, kind="stable")[: np.count_nonzero(np.isfinite(gains))]
     for batch in _batches(order.tolist(), trials.batch_size(fitted)):
@@ -115,13 +115,13 @@ def completed(trials: Trials, fitted: Fitted, n_choices: int = 1, rng: np.random
             break
         choice = best[int(rng.integers(len(best)))] if rng is not None else best[0]
         grown = candidates.extended(fitted.fit, *choice)
-        del fitted  # its memory is needed
+        del fitted  # free its memory
         fitted = trials.refitted(trials.of(grown), _GROWN_ROUNDS)
     return fitted
 
 
 def allowed_axes(trials: Trials, fitted: Fitted) -> Axes:
-    """Axes of which one index more leaves room for what the limits still ask for."""
+    """Axes along which one more index leaves room for what the limits still require."""
     return trials.limits.open_axes(fitted.fit.columns.size, fitted.fit.rows.size)
 
 
@@ -136,7 +136,7 @@ def count_scores(trials: Trials, fitted: Fitted) -> None:
 def _queue(
     trials: Trials, fitted: Fitted, failed: dict[tuple[tuple[Axis, int], int], int], n_kept: int
 ) -> list[tuple[int, int, float]]:
-    """Exchanges to try as (place, position, gain): the best of each index, by gain, those that failed lately last."""
+    """Exchanges to try as (place, position, gain): the best for each index, by gain, recent failures last."""
     gains = trials.gains(fitted)
     per_index = min(_PER_INDEX, gains.shape[0])
     if per_index == 0:
@@ -165,7 +165,7 @@ def _best_of(trials: Trials, fitted: Fitted, exchanges: list[Exchange]) -> Fitte
 
 
 def _after_giving_up(trials: Trials, fitted: Fitted, until: float) -> Fitted | None:
-    """The first better selection that comes of giving up one index, fitting the others and choosing again."""
+    """The first better selection from giving up one index, fitting the others and choosing again."""
     goal = (1.0 - PROGRESS) * fitted.squared_error
     fixed = trials.fixed(fitted)
     for position in np.argsort(trials.worths(fitted), kind="stable"):

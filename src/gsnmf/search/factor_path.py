@@ -1,8 +1,8 @@
-"""Given factors one after the other, the most useful first, with the error of each beginning.
+"""Orders given factors, most useful first, with the error of the first 1, 2, ... of them.
 
-The order is that of pursuit among these factors: the next is the one with the largest guaranteed decrease of the error
-(`gsnmf.search.candidates`), and the weights are fitted anew after each. Factors are vectors, so that mixtures of
-columns or rows are ordered like single ones.
+The order is that of pursuit among these factors: next comes the one with the largest guaranteed decrease of the error
+(`gsnmf.search.candidates`), and the weights are fitted again after each. Factors are vectors, so mixtures of columns or
+rows are ordered like single ones.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from gsnmf.weights.joint import JointProblem, solve_joint
 
 _TOLERANCE, _MAX_ITERATIONS = 1e-3, 30
 _ROUNDING = 1e-14
-"""A squared error below this part of the matrix is rounding."""
+"""A squared error below this fraction of the matrix is rounding."""
 
 
 @dataclass(frozen=True)
@@ -28,9 +28,9 @@ class FactorPath:
     Attributes
     ----------
     order : int array
-        Their numbers, columns first; without those that explain nothing more.
+        Numbers of the factors (columns are numbered first), without those that explain nothing more.
     squared_errors : array
-        Of the first 0, 1, ... factors.
+        Squared errors of the first 0, 1, ... factors.
     """
 
     order: Indices
@@ -38,7 +38,7 @@ class FactorPath:
 
 
 def factor_path(matrix: Matrix, C: Doubles, R: Doubles) -> FactorPath:
-    """Order factors by use, with weights fitted anew for every beginning.
+    """Order factors by usefulness, with weights fitted again after each.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def factor_path(matrix: Matrix, C: Doubles, R: Doubles) -> FactorPath:
 
 
 def _fit(problem: JointProblem, P: Doubles, Q: Doubles, used: Indices) -> float:
-    """Fit the weights of the factors used so far in place; the squared error."""
+    """Fit the weights of the factors used so far, in place; return the squared error."""
     columns, rows = np.sort(used[used < P.shape[1]]), np.sort(used[used >= P.shape[1]]) - P.shape[1]
     part = JointProblem(
         C=np.ascontiguousarray(problem.C[:, columns]),

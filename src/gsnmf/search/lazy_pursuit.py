@@ -25,17 +25,17 @@ from gsnmf.selection.constraints import Limits
 from gsnmf.support.arrays import COLUMNS_AND_ROWS, Axis, Doubles, Indices
 
 _BATCH = 16
-"""Candidates that are scored at a time."""
+"""How many candidates are scored at a time."""
 _BLOCK_BYTES = 1 << 27
-"""Of the products that are formed at a time."""
+"""How many entries of products are formed at a time."""
 _LOOSE = 1.0 + 1e-9
-"""Bounds are larger by this factor, which covers rounding."""
+"""Safety factor of the bounds, which covers rounding."""
 
 
 def lazy_pursuit(matrix: InMemoryMatrix, rank: int, limits: Limits | None = None) -> Iterator[Fit]:
-    """Fits of one index more each, up to ``rank`` indices or until nothing is left to explain.
+    """Fits with one more index each, up to ``rank`` indices or until nothing is left to explain.
 
-    With ``limits``, what is included comes first, one after the other.
+    With ``limits``, the included indices come first, one after another.
     """
     none = np.empty(0, dtype=np.intp)
     chosen = Candidates(matrix, none, none)
@@ -119,7 +119,7 @@ class _Side:
         self.bounds *= _LOOSE / np.where(self.lengths > 0, self.lengths, 1.0)
 
     def loosen(self, before: _State, after: _State) -> None:
-        """Raise all bounds by what the residual may have risen."""
+        """Raise all bounds by what the residual may have gained."""
         falls_P = np.maximum(0.0, before.P - after.P[:, : before.P.shape[1]])
         falls_Q = np.maximum(0.0, before.Q - after.Q[:, : before.Q.shape[1]])
         for weights, gram in (
@@ -167,6 +167,6 @@ def _best(sides: dict[Axis, _Side], state: _State, axes: tuple[Axis, ...]) -> tu
 
 
 def _included(limits: Limits) -> list[tuple[Axis, int]]:
-    """What is chosen in any case, columns first."""
+    """The indices that are always chosen, columns first."""
     columns: list[tuple[Axis, int]] = [("columns", int(j)) for j in limits.included_columns]
     return columns + [("rows", int(i)) for i in limits.included_rows]

@@ -1,8 +1,8 @@
 """Substitutes for single members of factors, for mixtures and for single columns and rows alike.
 
-With the weights as they are, each factor has a target, and every column (row) in the place of a member comes more or
-less close to it (`gsnmf.search.member_fits`). Four block products with the matrix score all columns and rows for all
-factors; only the best are then fitted.
+With the weights fixed, each factor has a target, and a column (row) that replaces a member comes more or less close to
+it (`gsnmf.search.member_fits`). Four block products with the matrix score all columns and rows for all factors; only
+the best are then fitted.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class Care:
     Attributes
     ----------
     tried : int
-        So many times as many substitutes as are asked for are fitted.
+        How many substitutes are fitted for each requested one.
     rounds : int
         Rounds of coordinate descent on all weights.
     polish : int
-        Iterations of the solver for the weights afterwards, on the substitutes that are kept.
+        Iterations of the weight solver afterwards, on the substitutes that are kept.
     """
 
     tried: int
@@ -43,25 +43,25 @@ class Care:
 QUICK = Care(tried=1, rounds=1, polish=0)
 THOROUGH = Care(tried=3, rounds=20, polish=30)
 _POLISHED = 1e-3
-"""Optimality of the weights that is enough."""
+"""Sufficient optimality of the weights."""
 
 
 def member_alternatives(model: MixedModel, count: int, care: Care) -> list[Alternative]:
-    """The best exchanges of one member of each factor for a column (row) that is a member of none.
+    """For each factor, the best exchanges of one member for a column (row) that is a member of no factor.
 
     Parameters
     ----------
     model : MixedModel
         With its weights.
     count : int
-        Alternatives for each factor at most, whichever of its members they replace.
+        Largest number of alternatives per factor, whichever member they replace.
     care : Care
 
     Returns
     -------
     list of Alternative
-        Factors in their order, each with its alternatives from the smallest error on. Fixed factors, and those that
-        weigh nothing, have none.
+        Factors in their order, each with its alternatives by increasing error. Fixed factors and those without weight
+        have none.
     """
     sides: tuple[tuple[Axis, MixedSide, Doubles, Doubles], ...] = (
         ("columns", model.left, model.P, model.attraction_of_columns()),
@@ -85,7 +85,7 @@ def member_alternatives(model: MixedModel, count: int, care: Care) -> list[Alter
 def _exchanges(
     side: MixedSide, weights: Doubles, attraction: Doubles, count: int
 ) -> dict[int, list[tuple[int, int, Mixture]]]:
-    """For each factor of a side the best exchanges of one member for what is a member of no factor."""
+    """For each factor of a side, the best exchanges of one member for one that is a member of no factor."""
     allowed = side.pool.allowed.copy()
     for mixture in side.mixtures:
         allowed[mixture.members] = False
@@ -96,7 +96,7 @@ def _exchanges(
 def _fitted(
     problem: JointProblem, model: MixedModel, axis: Axis, k: int, side: MixedSide, mixture: Mixture, care: Care
 ) -> tuple[float, JointProblem, Doubles, Doubles]:
-    """Squared error, problem and weights after factor k of a side has become another mixture."""
+    """Squared error, problem and weights after replacing the mixture of factor k of a side."""
     vector, image = side.of_unit_length(mixture)
     changed = _replaced(problem, axis, k, vector, image)
     P, Q = model.P.copy(), model.Q.copy()
@@ -111,7 +111,7 @@ def _fitted(
 
 
 def _best_weights(linear: Doubles, weights: Doubles, gram: Doubles, coupling: Doubles, k: int) -> Doubles:
-    """Weights of factor k that are best while all others stay."""
+    """The best weights of factor k while all others stay."""
     others = weights @ gram[:, k] - weights[:, k] * gram[k, k]
     return np.asarray(np.maximum(-linear[:, k] - others - coupling, 0.0))
 

@@ -5,12 +5,12 @@ With the weights P of r factors C = M A fixed, the squared error as a function o
 .. math:: \|M - C P^T - Q R^T\|_F^2 = \text{const} + \|P_k\|^2 \, \|M a_k - t_k\|^2, \qquad
     t_k = \frac{(M - \sum_{l \ne k} C_l P_l^T - Q R^T)\, P_k}{\|P_k\|^2} .
 
-Members and weights of a_k that come closer to t_k therefore lower the error itself. All that is needed of t_k are its
-products with the columns of M,
+So a mixture a_k that comes closer to t_k lowers the error itself. Only the products of t_k with the columns of M are
+needed,
 
 .. math:: \|P_k\|^2\, M^T t_k = M^T M P_k - (M^T Q)(R^T P_k) - \sum_{l \ne k} (M^T C_l)(P_l^T P_k),
 
-and the products with M in there are the same for all factors: a factor that changes only changes its own M'C_k.
+and the products with M are shared by all factors: a factor that changes only changes its own M'C_k.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from gsnmf.support.arrays import Doubles, Flags, Indices
 _GRAM_BYTES = 1 << 28
 """Memory for rows of M'M that are kept for the next round."""
 _ROUNDING = 1e-12
-"""A change must lower the distance by more than this part of what the factor explains."""
+"""A change must lower the distance by more than this fraction of what the factor explains."""
 _CHANGES = 2
-"""Changes of one factor in one round, per member."""
+"""Largest number of changes of one factor in one round, per member."""
 
 
 class GramRows:
-    """Rows of M'M, kept until memory is short; those used longest ago go first."""
+    """Rows of M'M, kept until memory is short; the least recently used go first."""
 
     def __init__(self, matrix: InMemoryMatrix) -> None:
         self._matrix = matrix
@@ -97,14 +97,14 @@ class Pool:
         return float(2.0 * linear[mixture.members] @ mixture.weights - mixture.weights @ gram @ mixture.weights)
 
     def refitted(self, members: Indices, linear: Doubles) -> Mixture:
-        """The best weights of these members; those without weight are no members any more."""
+        """The best weights of these members; members without weight are dropped."""
         gram = np.ascontiguousarray(self.gram_rows.at(members)[:, members])
         weights = member_weights(gram, linear[members])
         used = weights > 0
         return Mixture(members[used], weights[used])
 
     def changed(self, mixture: Mixture, linear: Doubles, most: int, least: float) -> tuple[Mixture, float]:
-        """The mixture after the best change of one member, the same one if none explains more than ``least``."""
+        """The mixture after the best change of one member, or unchanged if none explains more than ``least``."""
         position, index, explained = self._best_change(mixture, linear, most, least + _ROUNDING * abs(least))
         if position < 0:
             return mixture, least
@@ -112,9 +112,9 @@ class Pool:
         return self.refitted(members, linear), explained
 
     def exchanges(self, mixture: Mixture, linear: Doubles, count: int) -> list[tuple[int, int, Mixture]]:
-        """The best exchanges of one member for a column that is none, the best first, each column once.
+        """The best exchanges of one member for a column that is not a member, best first, each column once.
 
-        Each is the member that goes, the column that comes, and the mixture with the best weights.
+        Each is the member that leaves, the column that enters, and the mixture with the best weights.
         """
         open_to = replace(self, allowed=self.allowed.copy())
         found: list[tuple[int, int, Mixture]] = []
@@ -147,7 +147,7 @@ class Pool:
 
 @dataclass
 class MixedSide:
-    """The factors of one side: mixtures of columns of a matrix, or of rows if that is the transpose.
+    """The factors of one side: mixtures of columns of a matrix, or of rows if it is the transpose.
 
     Attributes
     ----------
@@ -155,7 +155,7 @@ class MixedSide:
         Of the matrix M, shape (m, n).
     mixtures : list of r mixtures
     fixed : bool array of length r
-        Which factors stay what they are.
+        Which factors must not change.
     vectors : array, shape (m, r)
         C = M A, columns of unit length.
     images : array, shape (n, r)
@@ -183,7 +183,7 @@ class MixedSide:
         weights : array, shape (n, r)
             P; scaled in place, because the factors keep unit length.
         attraction : array, shape (n, r)
-            M'(M - Q R')P, the part of the targets' products that these factors do not change.
+            M'(M - Q R')P, the part of the targets' products that does not depend on these factors.
         most : int
         """
         for k, linear in self.targets(weights, attraction):
@@ -195,7 +195,7 @@ class MixedSide:
         weights *= self._normalize()
 
     def largest_gain(self, weights: Doubles, attraction: Doubles, most: int) -> float:
-        """By how much the squared error falls, at most, if one member of one factor is added or exchanged.
+        """The largest decrease of the squared error from adding or exchanging one member of one factor.
 
         The weights P stay, and the members of the factor get their best weights before and after.
         """
@@ -208,9 +208,9 @@ class MixedSide:
         return largest
 
     def targets(self, weights: Doubles, attraction: Doubles) -> Iterator[tuple[int, Doubles]]:
-        """Factors that may change, each with M't_k, one entry per column; one without weights has no target.
+        """Factors that may change, each with M't_k, one entry per column; a factor without weights has no target.
 
-        A factor that has changed before the next is asked for is seen as it is then.
+        The iteration sees a factor as it is when its turn comes.
         """
         gram = weights.T @ weights
         for k in np.flatnonzero((np.diag(gram) > 0) & ~self.fixed):
@@ -218,7 +218,7 @@ class MixedSide:
             yield int(k), np.asarray(rest / gram[k, k] + self.images[:, k])
 
     def of_unit_length(self, mixture: Mixture) -> tuple[Doubles, Doubles]:
-        """The vector that a mixture is, of unit length, and its products with all columns."""
+        """The vector of a mixture, at unit length, and its products with all columns."""
         vector, image = self._vector(mixture)
         length = float(np.linalg.norm(vector))
         return vector / length, image / length

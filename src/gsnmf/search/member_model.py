@@ -21,7 +21,7 @@ from gsnmf.support.arrays import Doubles, Flags
 from gsnmf.weights.joint import JointProblem, solve_joint
 
 _CG_OPERATIONS = 30.0
-"""Products with the Gram matrices in one iteration of the solver for the weights, about."""
+"""Approximate number of products with the Gram matrices in one iteration of the weight solver."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Space:
         return cls(matrix, columns, rows, limits, work)
 
     def products(self, width: int) -> None:
-        """Count products of the matrix with so many vectors."""
+        """Count products of the matrix with this many vectors."""
         self.work.products(float(self.matrix.n_stored) * width)
 
 
@@ -60,7 +60,7 @@ class MixedModel:
     optimality : float
         Relative violation of the optimality conditions of the weights.
     n_iterations : int
-        Iterations of the last solution for the weights.
+        Iterations of the last solve for the weights.
     """
 
     space: Space
@@ -93,7 +93,7 @@ class MixedModel:
 
     @property
     def fixed(self) -> Flags:
-        """Which factors, columns first, stay what they are."""
+        """Which factors, columns first, must not change."""
         return np.concatenate([self.left.fixed, self.right.fixed])
 
     def copy(self) -> MixedModel:
@@ -152,7 +152,7 @@ class MixedModel:
 
 
 def model_of(result: Factorization, space: Space) -> tuple[MixedModel, Flags]:
-    """The factors of a result as mixtures with their weights, without those that are zero; and which are not.
+    """The nonzero factors of a result as mixtures with their weights, and which factors these are.
 
     A factor that is one included column, or row, is fixed.
     """

@@ -1,8 +1,8 @@
 """Other starts for mixtures: the factors of a short NMF, each as a mixture of columns or of rows.
 
-From given mixtures a few iterations of NMF leave the valley that single members have led into. The mixtures closest to
-its factors start the search anew, each on the side on which it is closer. If a factor is replaced first, by the
-strongest nonnegative term of rank one in what is left without it, the NMF itself reaches another valley.
+From given mixtures, a few iterations of NMF leave the valley into which single members have led. The mixtures closest
+to its factors then restart the search, each on the side where it is closer. If a factor is first replaced by the
+strongest nonnegative rank-one term of the residual without it, the NMF itself reaches another valley.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from gsnmf.support.arrays import Doubles
 
 _POWER_STEPS = 15
 _NMF_BEFORE = 3
-"""Iterations of NMF with which the other factors settle before one is replaced."""
+"""Iterations of NMF for the other factors to settle before one is replaced."""
 
 
 def restarted(model: MixedModel, most: int, n_iterations: int) -> MixedModel | None:
-    """The mixtures closest to the factors of an NMF from these ones; None if a factor of that is zero."""
+    """The mixtures closest to the factors of an NMF started from these; None if one of its factors is zero."""
     W, H = model.factors()
     return _of_nmf(model, np.arange(model.size), W, H, most, n_iterations)
 
@@ -38,7 +38,7 @@ def replaced(model: MixedModel, position: int, most: int, n_iterations: int) -> 
 
 
 def _strongest_term(space: Space, W: Doubles, H: Doubles) -> tuple[Doubles, Doubles]:
-    """Nonnegative u and v with u v' close to M - W H, by power steps from the column that is explained worst."""
+    """Nonnegative u and v with u v' close to M - W H, by power steps from the worst explained column."""
     matrix = space.matrix
     image = np.asarray(matrix.T.dot(np.ascontiguousarray(W)), dtype=np.float64)
     left = matrix.squared_column_norms - np.einsum("jk,kj->j", 2.0 * image - H.T @ (W.T @ W), H)

@@ -1,7 +1,7 @@
 r"""Factors of a few members each, M ~ (M A) P1 + P2 (B M), from factors of one member each.
 
 The search goes from one number of members to the next. Each stage starts from the result of the stage before and takes
-only steps that lower the error, so that more members are never worse than fewer:
+only steps that lower the error, so more members are never worse than fewer:
 
 1. Rounds: every mixture comes as close as its number of members allows to what its weights ask for
    (`gsnmf.search.member_fits`), then the weights follow.
@@ -41,13 +41,13 @@ from gsnmf.weights import DEFAULT_MAX_ITERATIONS, DEFAULT_TOLERANCE
 from gsnmf.weights.optimality import CANCELLED, ratio
 
 _SLOW = 1e-5
-"""Rounds end when one lowers the squared error by less than this part."""
+"""Rounds end when one lowers the squared error by less than this fraction."""
 _WEIGHT_ITERATIONS = 2
 """Iterations on the weights in a round."""
 _ROUGH = 1e-4
-"""Optimality of the weights that is enough in a round."""
+"""Sufficient optimality of the weights in a round."""
 _LEAST_ROUNDS = 2
-"""Rounds of a stage that no limit on work takes away."""
+"""Rounds of a stage that are made whatever the limit on work."""
 _SETTLING = 20
 """Rounds at the end of a stage until no change of one member helps."""
 
@@ -62,7 +62,7 @@ class _Plan:
     replacements: int
     """Factors replaced at the first stage."""
     work: float
-    """Nominal seconds from which no further start is tried."""
+    """Nominal seconds after which no further start is tried."""
 
 
 _PLANS: dict[Effort, _Plan] = {
@@ -74,7 +74,7 @@ _REPLACED_ITERATIONS = 20
 
 
 def check_members(members: Any, matrix: Matrix) -> int:
-    """Return ``members`` if factors of a matrix may have so many, or say what is allowed."""
+    """Return ``members`` if factors of the matrix may have that many, or say what is allowed."""
     count = check_count(members, "members")
     if count > min(matrix.shape):
         raise ValueError(
@@ -108,7 +108,7 @@ def refine_members(
     Parameters
     ----------
     start : Factorization
-        Of a matrix in memory, with one member per factor.
+        A factorization of a matrix in memory, with one member per factor.
     members : int
         The largest number of members of a factor.
     effort : {"fast", "balanced", "best"}
@@ -118,12 +118,12 @@ def refine_members(
         row stays a factor of its own. Without limits there are as many mixtures of columns, and of rows, as ``start``
         has columns and rows.
     tolerance, max_iterations : float and int
-        Of the weights.
+        For the weights.
     time_limit : float
         Seconds after which no new rounds or starts begin.
     progress : callable, optional
-        Called with ``"2 members"``, then ``"3 members"`` and so on, after each of them is found, with the stages done,
-        the stages in all, and the quality.
+        Called after each stage with its name (``"2 members"``, ``"3 members"`` and so on), the number of stages done,
+        the total number of stages, and the quality.
 
     Returns
     -------
@@ -132,9 +132,9 @@ def refine_members(
 
     Notes
     -----
-    The error is never larger than that of ``start``, nor than with fewer members and no time limit. One round reads the
-    matrix through four block products, as wide as there are factors on a side, and through the rows of M'M and MM' at
-    new members. The result is the same on every run.
+    The error is never larger than that of ``start`` or, without a time limit, than with fewer members. One round reads
+    the matrix through four block products, one column per factor of a side, and through the rows of M'M and MM' at new
+    members. The result is the same on every run.
 
     Examples
     --------
@@ -166,7 +166,7 @@ def refine_members(
         model.solve(tolerance, max_iterations)
         gain = model.largest_gain(1) if members == 1 else 0.0
         for most in range(2, members + 1):
-            if model.squared_error <= CANCELLED * matrix.squared_norm:  # nothing is left but rounding
+            if model.squared_error <= CANCELLED * matrix.squared_norm:  # only rounding is left
                 break
             model, gain = _stage(model, most, _PLANS[effort], tolerance, max_iterations)
             if progress is not None:
@@ -176,7 +176,7 @@ def refine_members(
 
 
 def fitted_mixtures(matrix: Matrix, choice: Choice, tolerance: float, max_iterations: int) -> Factorization:
-    """Solve for the weights of mixtures that stay what they are."""
+    """Solve for the weights of fixed mixtures."""
     assert isinstance(matrix, InMemoryMatrix)
     assert choice.mixtures is not None
     (m, n), r1, r2 = matrix.shape, choice.selection.columns.size, choice.selection.rows.size
@@ -194,7 +194,7 @@ def fitted_mixtures(matrix: Matrix, choice: Choice, tolerance: float, max_iterat
 def _stage(
     model: MixedModel, most: int, plan: _Plan, tolerance: float, max_iterations: int
 ) -> tuple[MixedModel, float]:
-    """The best model with at most so many members, from one with fewer, and what a change of one member would gain."""
+    """The best model with at most ``most`` members, from one with fewer, and the gain of changing one member."""
     work = model.space.work
     work.limit = work.spent + plan.work
     _rounds(model, most, plan.rounds)
@@ -219,7 +219,7 @@ def _rounds(model: MixedModel, most: int, max_rounds: int) -> None:
 
 
 def _better(model: MixedModel, other: MixedModel | None, most: int, max_rounds: int) -> MixedModel:
-    """The better of a model and another start after its rounds."""
+    """The better of a model and another start, after rounds on the latter."""
     if other is None:
         return model
     other.solve(_ROUGH, _WEIGHT_ITERATIONS)
@@ -228,7 +228,7 @@ def _better(model: MixedModel, other: MixedModel | None, most: int, max_rounds: 
 
 
 def _with_replacements(model: MixedModel, plan: _Plan) -> MixedModel:
-    """The best of models with two members each in which a factor was replaced, the weakest first."""
+    """The best of the models with two members each in which one factor was replaced, weakest factors first."""
     queue = _weakest_first(model)
     for _ in range(plan.replacements):
         if not queue or not model.space.work.left():
@@ -246,7 +246,7 @@ def _weakest_first(model: MixedModel) -> list[int]:
 
 
 def _settle(model: MixedModel, most: int, tolerance: float, max_iterations: int) -> float:
-    """Solve for the weights, and go on in place until no change of one member helps; what one would gain then."""
+    """Solve for the weights, and improve in place until no change of one member helps; return its gain."""
     for _ in range(_SETTLING):
         model.solve(tolerance, max_iterations)
         gain = model.largest_gain(most)
@@ -297,7 +297,7 @@ def _weights(model: MixedModel, P: Doubles, Q: Doubles, tolerance: float) -> Wei
 
 
 def _with_unused(side: MixedSide, weights: Doubles, unused: Indices) -> tuple[list[tuple[Indices, Doubles]], Doubles]:
-    """Members and weights of all mixtures of a side, those never used last, and P for shares that sum to one."""
+    """Members and weights of all mixtures of a side, unused ones last, and P for shares that sum to one."""
     pairs = [(mixture.members, mixture.weights) for mixture in side.mixtures]
     pairs += [(np.array([index]), np.ones(1)) for index in unused]
     return pairs, np.hstack([weights * _sums(side), np.zeros((weights.shape[0], unused.size))])

@@ -1,9 +1,9 @@
-"""Selections of many ranks, each from the one before it: pursuit and exchanges upwards, then downwards.
+"""Selections of many ranks, each from its neighbour: upwards by pursuit and exchanges, then downwards.
 
 A candidate's products with the matrix are computed once for all ranks. On the way up, each selection grows by the
 candidates with the largest guaranteed decrease of the error and is improved by exchanges. On the way down it loses the
-index that explains least and is improved again. Of each rank the better of the two selections is kept. The way down
-finds what the way up has missed: an index that only helps together with others.
+index that explains least and is improved again. The better of the two selections of each rank is kept. The way down
+finds what the way up misses: indices that only help together with others.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def nested_fits(
     Returns
     -------
     dict
-        Of each rank its selection, which has fewer indices if these explain everything.
+        Maps each rank to its selection, which has fewer indices if these explain everything.
     """
     ordered = sorted(set(ranks))
     limits = {rank: (constraints or Constraints()).resolve(matrix.shape, rank) for rank in ordered}
@@ -89,13 +89,13 @@ def nested_fits(
 
 
 def _exchanged(trials: Trials, fitted: Fitted, share: float) -> Fitted:
-    """The selection after exchanges that take at most a share of the work, its weights nearly optimal."""
+    """The selection after exchanges that take at most a share of the work, with nearly optimal weights."""
     fitted = improved(trials, trials.polished(fitted), trials.work.spent + share, _FAILURES)[0]
     return trials.polished(fitted)
 
 
 def _shrunk(trials: Trials, fitted: Fitted) -> Fitted:
-    """The selection without the indices that explain least, as many as the limits ask for."""
+    """The selection without the indices that explain least, down to the size of the limits."""
     limits = trials.limits
     while fitted.size > limits.size:
         worths = trials.worths(fitted)

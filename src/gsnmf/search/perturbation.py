@@ -1,8 +1,8 @@
 """Perturbation: leave a selection that no exchange improves, so that exchanges can go on from somewhere else.
 
-Two ways take turns. One exchanges a few indices at random for good candidates, as scored with all other weights as they
-are. The other gives up a few at random, fits the others, and chooses again among the best candidates for what is then
-left unexplained. Exchanges follow, and the result is kept only if it is better (iterated local search).
+Two ways alternate. One exchanges a few random indices for good candidates, scored while all other weights stay fixed.
+The other gives up a few random indices, fits the others, and chooses again among the best candidates for the residual.
+Exchanges follow, and the result is kept only if it is better (iterated local search).
 
 References
 ----------
@@ -21,9 +21,9 @@ _FEWEST = 2
 _STRENGTHS = 3
 """Two, three and four indices are perturbed in turn."""
 _GOOD = 10
-"""Candidates of which one is drawn for a random exchange."""
+"""A random exchange draws from this many candidates."""
 _CHOICES = 3
-"""And for each index that is chosen again."""
+"""Each index that is chosen again is drawn from this many candidates."""
 _ROUNDS = 4
 
 

@@ -1,7 +1,7 @@
-"""Pursuit: one column or row after the other, each the one with the largest guaranteed decrease of the error.
+"""Pursuit: one column or row after another, each with the largest guaranteed decrease of the error.
 
-After every choice the weights of all chosen are fitted again from where they are, so that the next choice sees what is
-really left unexplained. The selections are nested: the first k of rank r are those of rank k.
+After every choice all weights are fitted again from where they are, so the next choice sees what is really left
+unexplained. The selections are nested: the first k of rank r are those of rank k.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from gsnmf.support.arrays import COLUMNS_AND_ROWS, Axes, axes_of
 from gsnmf.support.reasons import selection_reason
 
 ROUNDING = 1e-14
-"""A squared error below this part of the matrix is rounding."""
+"""A squared error below this fraction of the matrix is rounding."""
 
 
 def pursuit_choice(matrix: Matrix, rank: int, limits: Limits | None = None) -> Choice:
-    """Choose ``rank`` columns and rows greedily by what each guarantees to explain of the rest.
+    """Choose ``rank`` columns and rows greedily by how much of the rest each is guaranteed to explain.
 
-    With ``limits`` it starts from what is included, and its candidates are what is not excluded.
+    With ``limits`` it starts from the included indices, and excluded ones are never candidates.
     """
     candidates = candidate_pool(matrix, limits=limits)
     start = candidates.empty()
@@ -41,7 +41,7 @@ def pursuit_choice(matrix: Matrix, rank: int, limits: Limits | None = None) -> C
 def pursuit_path(
     candidates: Candidates, rank: int, start: Fit | None = None, limits: Limits | None = None
 ) -> Iterator[Fit]:
-    """Fits of one index more each, up to ``rank`` indices or until nothing is left to explain."""
+    """Fits with one more index each, up to ``rank`` indices or until nothing is left to explain."""
     fit = start or candidates.empty()
     with single_threaded_blas():
         while fit.columns.size + fit.rows.size < rank:
@@ -57,6 +57,6 @@ def pursuit_path(
 
 
 def _order(fits: list[Fit]) -> Axes:
-    """The axis of the index that each fit has more than the one before it."""
+    """The axis of the index that each fit adds."""
     n_columns = [fit.columns.size for fit in fits]
     return tuple("columns" if after > before else "rows" for before, after in pairwise(n_columns))

@@ -1,4 +1,4 @@
-"""How many columns and rows: the error of nested selections, one index more at a time."""
+"""How many columns and rows: the error of nested selections, one more index at a time."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class RankPath(Record):
 
     @classmethod
     def of_fits(cls, fits: list[Fit], squared_norm: float) -> RankPath:
-        """The path of nested fits of 1, 2, ... indices of a matrix with that norm."""
+        """The path of nested fits of 1, 2, ... indices of a matrix with the given norm."""
         none = np.empty(0, dtype=np.intp)
         squared = np.array([squared_norm, *(fit.squared_error for fit in fits)])
         return cls(
@@ -84,7 +84,7 @@ def rank_path(
     entry_weights: Any = None,
     negative: Negative = "error",
 ) -> RankPath:
-    """Errors of nested selections of 1, 2, ... columns and rows, to choose the rank by.
+    """Errors of nested selections of 1, 2, ... columns and rows, to help choose the rank.
 
     Parameters
     ----------
@@ -95,10 +95,10 @@ def rank_path(
     target_error : float, optional
         Stop earlier, as soon as the relative error is at most this.
     constraints : gsnmf.Constraints, optional
-        What must be chosen, and then comes first, what must not, and how many of each there may be at ``max_rank``.
+        What must be chosen (these come first), what must not, and how many of each there may be at ``max_rank``.
     missing_values, entry_weights, negative
-        As for `gsnmf.factorize`. With missing entries, or weights of entries, the indices are chosen on the matrix with
-        its holes filled by one of rank ``max_rank``, and the errors are those of observed entries.
+        As for `gsnmf.factorize`. With missing entries or entry weights, a matrix of rank ``max_rank`` fills the holes
+        before indices are chosen, and the errors count observed entries only.
 
     Returns
     -------
@@ -128,7 +128,7 @@ def rank_path(
 
 
 def _pursued(matrix: Matrix, rank: int, constraints: Constraints | None) -> Iterator[Fit]:
-    """Nested fits; with bounds in place of most scores where these hold, for nonnegative matrices in memory."""
+    """Nested fits. For nonnegative matrices in memory, bounds replace most scores."""
     limits = None if constraints is None else constraints.resolve(matrix.shape, rank)
     if isinstance(matrix, DenseMatrix | SparseMatrix):
         return lazy_pursuit(matrix, rank, limits)
@@ -138,7 +138,7 @@ def _pursued(matrix: Matrix, rank: int, constraints: Constraints | None) -> Iter
 
 
 def _source(held: Matrix | Observed, rank: int) -> tuple[Matrix, Callable[[Fit], float] | None]:
-    """The matrix to choose from, and what gives the errors of nested fits if that is another one."""
+    """The matrix to choose from, and a function for the errors of nested fits if they refer to another matrix."""
     if isinstance(held, Matrix):
         return held, None
     source = filled(held, complete(held, rank))

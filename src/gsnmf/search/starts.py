@@ -1,4 +1,4 @@
-"""Starts of a search: the answers of single methods, made to obey the constraints."""
+"""Starts of a search: the answers of single methods, adapted to the constraints."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gsnmf.support.arrays import Axis, Indices
 
 _FIT_ROUNDS = 15
 _CONDITIONED = 1e-8
-"""Smallest eigenvalue of a Gram matrix with which exact weights are computed from it."""
+"""Exact weights are computed from a Gram matrix only if its smallest eigenvalue is at least this."""
 
 
 @dataclass(frozen=True)
@@ -32,16 +32,16 @@ class StartMethod:
     name: str
     choose: Callable[[Matrix, Limits], tuple[Indices, Indices]]
     seconds: float
-    """Nominal seconds that it takes, about."""
+    """Approximate nominal seconds."""
     always: bool = False
-    """Whether it is a start whatever it takes."""
+    """Whether it is always run, whatever it costs."""
 
 
 _OneSided = Callable[[Matrix, int, Axis], Indices]
 
 
 def start_methods(matrix: Matrix, limits: Limits, entries: float, convex_entries: int) -> Iterator[StartMethod]:
-    """All methods that can answer the request, or come close to it, those that always run first."""
+    """All methods that can answer the request or come close to it; those that always run come first."""
     m, n = matrix.shape
     rank = limits.size
     products = 4e-10 * entries * rank
@@ -65,7 +65,7 @@ def start_methods(matrix: Matrix, limits: Limits, entries: float, convex_entries
 
 
 def started(trials: Trials, columns: Indices, rows: Indices) -> Fitted:
-    """Those of a selection that the limits allow, with what they ask for, fitted and completed by pursuit."""
+    """The allowed indices of a selection plus the required ones, fitted and completed by pursuit."""
     columns, rows = _obedient(trials, columns, rows)
     trials.candidates.include(columns, rows)
     m, n = trials.candidates.matrix.shape
@@ -101,9 +101,9 @@ def _obedient(trials: Trials, columns: Indices, rows: Indices) -> tuple[Indices,
 
 
 def _with_least(trials: Trials, fitted: Fitted) -> Fitted:
-    """The selection with the longest candidates that it lacks to have the least number of each.
+    """The selection, filled with the longest candidates up to the smallest allowed number of each.
 
-    Pursuit stops where nothing is left to explain, before the limits are met.
+    Pursuit may stop before the limits are met, because nothing is left to explain.
     """
     limits, candidates = trials.limits, trials.candidates
     columns, rows = fitted.fit.columns, fitted.fit.rows

@@ -1,14 +1,14 @@
 r"""Trials of a search: what an exchange would gain, and short fits of the selections that it leads to.
 
 A selection with weights is a factorization W H of the matrix, with W = [C, Q] and H = [P, R]' for chosen columns C and
-rows R of unit length. Giving up factor k for candidate column j, with all other weights as they are, lowers the squared
-error by
+rows R of unit length. Exchanging factor k for candidate column j, while all other weights stay fixed, lowers the
+squared error by
 
 .. math:: \frac{1}{\|M_j\|^2} \sum_l \max\bigl(0, M_j^T E_l + (M_j^T W_k) H_{kl}\bigr)^2
           - \bigl(\|E + W_k H_k\|^2 - \|E\|^2\bigr) .
 
 The slopes M'E of all candidates are computed once and serve every k: scoring all exchanges costs little more than
-scoring the candidates for one of them. The best are then fitted, from the weights at hand, by a few rounds of
+scoring the candidates for one of them. The best are then fitted, starting from the current weights, by a few rounds of
 coordinate descent, which end as soon as the goal is out of reach.
 """
 
@@ -31,20 +31,20 @@ from gsnmf.support.arrays import Axis, Doubles, Flags
 from gsnmf.weights.joint import JointProblem, solve_joint
 
 BATCH = 4
-"""Trials that are fitted before the best of them is taken, by as many threads as there are."""
+"""How many trials are fitted, by all threads together, before the best of them is taken."""
 
 _LARGE = 1 << 21
-"""Entries of both factors above which the threads share one trial, and trials are made one after another."""
+"""Above this number of entries in both factors, the threads share one trial, and trials are made one by one."""
 _BLOCK = 1 << 22
-"""Entries of arrays that are formed at a time."""
+"""How many array entries are formed at a time."""
 _MOVED = 40
-"""Multiplications that take as long as to write and read a number of a large array."""
+"""Multiplications that take as long as writing and reading one number of a large array."""
 _NEARLY_EXACT = 1e-6
 """Part of the squared norm that coordinate descent does not come below in a few rounds, even if the fit is exact."""
 _SETTLED = 1e-6
 _POLISH_ITERATIONS = 30
 _QUICKEST, _SLOWEST = 0.7, 0.84
-"""Part of the decrease of one round that the next is expected to have, at least and at most."""
+"""Bounds on the expected decrease of the next round, as a fraction of the last one."""
 
 
 @dataclass(frozen=True)
@@ -56,17 +56,17 @@ class Fitted:
 
     @property
     def squared_error(self) -> float:
-        """Of these weights."""
+        """Squared error of these weights."""
         return self.fit.squared_error
 
     @property
     def size(self) -> int:
-        """Columns and rows in all."""
+        """Total number of columns and rows."""
         return self.fit.columns.size + self.fit.rows.size
 
     @property
     def large(self) -> bool:
-        """Whether one trial is enough for all threads, and several at a time would take too much memory."""
+        """Whether one trial keeps all threads busy, and several at a time would take too much memory."""
         return bool(self.size * (self.fit.P.shape[0] + self.fit.Q.shape[0]) >= _LARGE)
 
     @property
@@ -87,7 +87,7 @@ class Fitted:
         return np.vstack([self.fit.P.T, self.problem.R.T])
 
     def across(self, axis: Axis) -> tuple[Doubles, Doubles]:
-        """What stands across the factors along an axis, those of columns first: weights or rows for columns."""
+        """The other side of all factors along an axis, column factors first: weights or rows for columns."""
         return (self.fit.P, self.problem.R) if axis == "columns" else (self.problem.C, self.fit.Q)
 
     def identity(self, position: int) -> tuple[Axis, int]:
@@ -110,7 +110,7 @@ class Exchange:
     axis: Axis
     place: int
     gain: float
-    """By which the squared error falls if no other weight changes."""
+    """Decrease of the squared error if no other weight changes."""
     weights: Doubles
     """First weights of the candidate, in the units of `JointProblem`."""
 
@@ -198,7 +198,7 @@ class Trials:
     # exchanges
 
     def gains(self, fitted: Fitted) -> Doubles:
-        """By how much every exchange lowers the squared error with all other weights as they are.
+        """By how much every exchange lowers the squared error while all other weights stay fixed.
 
         Shape (candidate columns + candidate rows, r); minus infinity where an exchange is not allowed.
         """
@@ -218,12 +218,12 @@ class Trials:
         return gains
 
     def fixed(self, fitted: Fitted) -> Flags:
-        """Which factors are included in any case."""
+        """Which factors must stay."""
         columns = np.isin(fitted.fit.columns, self.limits.included_columns)
         return np.concatenate([columns, np.isin(fitted.fit.rows, self.limits.included_rows)])
 
     def worths(self, fitted: Fitted) -> Doubles:
-        """By how much the squared error rises when a factor goes and all other weights stay."""
+        """By how much the squared error rises when a factor is removed and all other weights stay."""
         gradients = fitted.problem.gradient(fitted.fit.P, fitted.fit.Q)
         sides = zip((fitted.fit.P, fitted.fit.Q), gradients, strict=True)
         return np.concatenate([_column_dots(X, X) - 2.0 * _column_dots(X, gradient) for X, gradient in sides])
@@ -256,7 +256,7 @@ class Trials:
         return _replaced(fitted, side, exchange, at, index)
 
     def _coefficients(self, fitted: Fitted, axis: Axis, at: int | None = None) -> Doubles:
-        """Products of all candidates, or of one, with the factors, those of columns first; some are at hand."""
+        """Products of all candidates, or of one, with the factors, column factors first; some are already known."""
         fit, problem = fitted.fit, fitted.problem
         if axis == "columns":
             side = self.candidates.columns
@@ -283,7 +283,7 @@ class Trials:
 
 
 def _blocks(length: int, width: int) -> Iterator[slice]:
-    """Parts of an axis that is ``width`` wide with `_BLOCK` entries each."""
+    """Slices of an axis that hold about `_BLOCK` entries each, at ``width`` entries per position."""
     step = max(1, _BLOCK // max(1, width))
     return (slice(start, start + step) for start in range(0, length, step))
 
@@ -310,13 +310,13 @@ def descend_jointly(
     problem : JointProblem
     P, Q : arrays, shape (n, r1) and (m, r2), in C order
     squared_error : float
-        Of the weights as they are, or infinity.
+        That of the given weights, or infinity.
     goal : float
-        It ends where the squared error, by the way it has fallen, will not come below this.
+        Stop once the squared error, judging by its decrease so far, will not fall below this.
     max_rounds : int
         Limit on the rounds, two sweeps over P and two over Q each.
     tolerance : float
-        It ends where a round lowers the squared error by less than this part.
+        Stop once a round lowers the squared error by less than this fraction.
     threads : bool
         Whether rows of weights may be shared among threads.
 
@@ -346,7 +346,7 @@ def descend_jointly(
         before, decrease = decrease, previous - error
         if decrease <= tolerance * error:
             break
-        if decrease < math.inf:  # the error falls about geometrically: what is left to gain, generously
+        if decrease < math.inf:  # the error falls roughly geometrically: a generous estimate of what is left to gain
             ratio = min(_SLOWEST, max(_QUICKEST, decrease / before))
             if error - decrease * ratio / (1.0 - ratio) > goal:
                 break
@@ -370,7 +370,7 @@ def _grown(fit: Fit, exchange: Exchange, index: int, error: float) -> Fit:
 
 
 def _replaced(fitted: Fitted, side: CandidateSide, exchange: Exchange, at: int, index: int) -> Fitted:
-    """Column ``at`` of one side replaced, which leaves all arrays of the other side as they are."""
+    """Replace column ``at`` of one side; all arrays of the other side stay as they are."""
     fit, problem = fitted.fit, fitted.problem
     column = exchange.axis == "columns"
     indices = (fit.columns if column else fit.rows).copy()

@@ -1,8 +1,8 @@
-"""Work that a search has done and may still do, counted so that it is the same on every machine.
+"""The work that a search has done and may still do, counted in the same way on every machine.
 
-Work is measured in nominal seconds: the operations that were really carried out, each kind at the rate of one ordinary
-core. A limit on work therefore ends a search at the same place everywhere. A limit on time is a second one, which does
-not.
+Work is measured in nominal seconds: the operations that were actually carried out, each kind at the rate of one
+ordinary core. So a limit on work ends a search at the same place everywhere. A limit on time, which can be set as well,
+does not.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 _PRODUCT = 1.5e-10
 """Nominal seconds of a multiplication in a product of matrices."""
 _SWEEP = 5e-10
-"""In a sweep of coordinate descent."""
+"""Nominal seconds of a multiplication in a sweep of coordinate descent."""
 _SCORE = 2e-10
-"""In the score of an exchange."""
+"""Nominal seconds of a multiplication in the score of an exchange."""
 _CALL = 2e-4
-"""Of preparing one trial, whatever its size."""
+"""Nominal seconds of preparing one trial, whatever its size."""
 
 
 @dataclass
@@ -29,7 +29,7 @@ class Work:
     limit : float
         Nominal seconds that may be spent; raised when a search goes on.
     deadline : float
-        On the clock of `time.monotonic`.
+        Time limit on the clock of `time.monotonic`.
     spent : float
         Nominal seconds.
     """
@@ -52,10 +52,10 @@ class Work:
         self.spent += _SCORE * operations
 
     def calls(self, count: int = 1) -> None:
-        """Count trials, for what each costs apart from its operations."""
+        """Count trials, each with its overhead."""
         self.spent += _CALL * count
 
     def left(self, until: float = float("inf")) -> bool:
-        """Whether there is work left, of the whole limit or ``until`` so much is spent, and time."""
+        """Whether time and work are left: up to the limit, or up to ``until``."""
         self.out_of_time = self.out_of_time or time.monotonic() >= self.deadline
         return not self.out_of_time and self.spent < min(self.limit, until)
