@@ -1,0 +1,32 @@
+"""Every page of docs/ keeps its promises: its Python examples run, in order, and its pictures and links are there.
+
+The examples of docs/scaling.md need a cluster and are run by tests/test_scaling_docs.py.
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[1] / "docs"
+PAGES = sorted(DOCS.glob("*.md"))
+EXAMPLES = {"members": 2, "missing": 2, "rank": 4}
+"""How many examples the pages have: none may be lost to a typing error in its fence."""
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_examples_run(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = DOCS / f"{name}.md"
+    blocks = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    assert len(blocks) == EXAMPLES[name]
+    names = {"__name__": "example"}
+    for block in blocks:
+        exec(compile(block, str(page), "exec"), names)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_pictures_and_links_are_there(page):
+    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
+        if "://" not in target:
+            assert (DOCS / target).exists(), target
