@@ -1,8 +1,8 @@
 """Pictures of a factorization, for notebooks and papers: functions that draw on Matplotlib axes and return them.
 
-They need Matplotlib: ``pip install "gsnmf[plots]"``. Every function takes ``ax``, the axes to draw on, and makes new
-ones without it. Matrices with images say so by ``image_shape``: an image is a row of the matrix unless only the number
-of its rows is that of the pixels.
+They need Matplotlib: ``pip install "gsnmf[plots]"``. Every function takes ``ax``, the axes to draw on, and by default
+makes new ones. For a matrix of images, pass ``image_shape``. Images are rows of the matrix, unless only the number of
+rows equals the number of pixels.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MARK = 36.0
 """Area of the mark of a chosen pixel, in square points."""
 
 _SCENES = ("plot_chosen_pixels", "plot_maps", "plot_spectra")
-"""Pictures of an `Unmixing`, which stand with the application."""
+"""Pictures of an `Unmixing`, defined by the application."""
 
 
 def __getattr__(name: str) -> Any:
@@ -42,13 +42,13 @@ def __getattr__(name: str) -> Any:
 
 
 def plot_comparison(result: Factorization, *, comparison: Comparison | None = None, ax: Axes | None = None) -> Axes:
-    """Quality of the result next to NMF and to truncated SVD, the bound, as bars.
+    """Bars of the quality of the result next to NMF and to the truncated SVD bound.
 
     Parameters
     ----------
     result : Factorization
     comparison : Comparison, optional
-        As `gsnmf.explanation.comparison.compare` makes it, and by default computed; what it leaves out is not drawn.
+        The output of `gsnmf.explanation.comparison.compare`, computed by default; what it leaves out is not drawn.
     ax : Axes, optional
     """
     axes = _axes(ax)
@@ -72,19 +72,19 @@ def plot_factor(
     n_strongest: int = 10,
     ax: Axes | None = None,
 ) -> Axes:
-    """The columns, or rows, in which a factor is strongest, as bars.
+    """Bars of the columns, or rows, in which a factor is strongest.
 
     Parameters
     ----------
     result : Factorization
     number : int
-        Which factor, from 0: chosen columns come first, then chosen rows.
+        Number of the factor, counted from 0: chosen columns come first, then chosen rows.
     members : {"columns", "rows"}
         What to show of it: its row of H, or its column of W.
     names : sequence of str, optional
-        Of all columns, or rows.
+        Names of all columns, or of all rows.
     n_strongest : int
-        How many to show, itself left out.
+        How many to show, besides the factor itself.
     ax : Axes, optional
     """
     factors = Explanation(result).factors(n_strongest)
@@ -108,7 +108,7 @@ def plot_factor(
 
 
 def plot_errors(result: Factorization, *, axis: Axis = "rows", bins: int = 30, ax: Axes | None = None) -> Axes:
-    """How many rows, or columns, have a relative error of which size, as a histogram."""
+    """Histogram of the relative errors of all rows, or of all columns."""
     axes = _axes(ax)
     errors = Explanation(result).residuals(_check_axis(axis)).relative_errors
     axes.hist(errors[np.isfinite(errors)], bins=check_count(bins, "bins"), color=_OURS)
@@ -120,15 +120,14 @@ def plot_errors(result: Factorization, *, axis: Axis = "rows", bins: int = 30, a
 def plot_rank_path(
     result: Factorization | RankPath, *, comparison: Comparison | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Quality of 1, 2, ... columns and rows: of nested selections, or of those that were chosen and the bound by SVD.
+    """Quality of 1, 2, ... columns and rows: of nested selections, or of a result, with the SVD bound.
 
     Parameters
     ----------
     result : RankPath or Factorization
-        What `gsnmf.rank_path` returns; or a result, whose columns and rows are shown one after the other, the most
-        useful first.
+        The output of `gsnmf.rank_path`; or a result, whose columns and rows are added most useful first.
     comparison : Comparison, optional
-        As `gsnmf.explanation.comparison.compare` makes it; computed by default if there is a result.
+        The output of `gsnmf.explanation.comparison.compare`; computed by default for a result.
     ax : Axes, optional
     """
     axes = _axes(ax)
@@ -154,7 +153,7 @@ def plot_residual(result: Factorization, *, side: int = 160, ax: Axes | None = N
     ----------
     result : Factorization
     side : int
-        Rows and columns of the picture at most; larger matrices are shown in blocks, by root mean square.
+        Largest height and width of the picture; larger matrices are shown in blocks, by root mean square.
     ax : Axes, optional
     """
     axes = _axes(ax)
@@ -166,7 +165,7 @@ def plot_residual(result: Factorization, *, side: int = 160, ax: Axes | None = N
 
 
 def plot_pixels(result: Factorization, image_shape: tuple[int, int], *, ax: Axes | None = None) -> Axes:
-    """The chosen pixels, marked on the mean image; the members of a mixture have marks as large as their shares."""
+    """The chosen pixels, marked on the mean image; marks of mixture members are sized by their shares."""
     axes = _axes(ax)
     data = _images_of(result, image_shape)
     by_rows = data.pixels == "columns"
@@ -196,7 +195,7 @@ def plot_images(result: Factorization, image_shape: tuple[int, int], *, ax: Axes
 def plot_reconstructions(
     result: Factorization, image_shape: tuple[int, int], images: Any, *, ax: Axes | None = None
 ) -> Axes:
-    """Some images, and below each what the factorization makes of it.
+    """Some images, each above its reconstruction.
 
     Parameters
     ----------
@@ -241,7 +240,7 @@ def _image_row(result: Factorization, data: LabelledMatrix, indices: Indices) ->
 
 
 def _draw_strip(axes: Axes, rows: list[Floats], data: LabelledMatrix) -> Axes:
-    """Rows of images in one picture, with a gap between them; each column of it has one scale."""
+    """Rows of images in one picture, with gaps between them; each column has its own scale."""
     axes.set_axis_off()
     if not len(rows[0]):
         axes.set_title("no image chosen")

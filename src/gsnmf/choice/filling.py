@@ -1,9 +1,9 @@
-"""Predict the entries that are left out by a matrix of low rank, whose rank grows as long as the prediction improves.
+"""Predict left-out entries by a low-rank matrix, whose rank grows as long as the prediction improves.
 
-So few entries are missing that filling them, taking a truncated singular value decomposition of the filled matrix and
-filling them again from that settles in a few steps. A step is two products of the filled matrix, which a sparse matrix
-makes as fast as any other, with the singular vectors at hand. Where much is missing, `gsnmf.matrices.completion` is the
-better way.
+Few entries are missing. So the following settles in a few steps: fill them, take a truncated singular value
+decomposition of the filled matrix, fill them again from it, and so on. A step is two products of the filled matrix with
+the current singular vectors, and a sparse matrix stays sparse. If much is missing, `gsnmf.matrices.completion` is
+better.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from gsnmf.matrices.holding import hold
 from gsnmf.support.arrays import Doubles
 
 _MAX_STEPS = 30
-"""Steps at each rank, at most."""
+"""Largest number of steps at each rank."""
 _SETTLED = 1e-3
-"""A rank is done when a step changes the predictions by less than this part."""
+"""A rank is done when a step changes the predictions by less than this fraction."""
 _FIRST_STEPS = 6
-"""Steps of the pair of singular vectors that is added, before the others."""
+"""Steps for a newly added pair of singular vectors alone, before all are updated."""
 _PATIENCE = 3
 """Ranks in a row that may predict worse than the best."""
 
 
 @dataclass(frozen=True)
 class Filling:
-    """A matrix with predictions in place of what was left out.
+    """A matrix with predictions in place of left-out entries.
 
     Attributes
     ----------
     matrix : InMemoryMatrix
     rank : int
-        Of the matrix of low rank that predicts best.
+        Rank of the low-rank matrix that predicts best.
     squared_error : float
-        Of its predictions, weighted.
+        Weighted squared error of its predictions.
     """
 
     matrix: InMemoryMatrix
@@ -47,9 +47,9 @@ class Filling:
 
 
 def filled(left_out: LeftOut, max_rank: int) -> Filling:
-    """Fill what was left out by the matrix of low rank, of at most ``max_rank``, that predicts it best.
+    """Fill left-out entries by the matrix of rank at most ``max_rank`` that predicts them best.
 
-    The rank is all that the filled matrix has learned from the entries left out.
+    The rank is the only thing that the filled matrix has learned from the left-out entries.
     """
     m, n = left_out.shape
     left, right = np.zeros((m, 0)), np.zeros((n, 0))
@@ -68,10 +68,10 @@ def filled(left_out: LeftOut, max_rank: int) -> Filling:
 
 
 def _settled(left_out: LeftOut, right: Doubles) -> tuple[Doubles, Doubles, Doubles]:
-    """Fill and decompose in turn until the predictions change no more.
+    """Fill and decompose in turn until the predictions settle.
 
-    They start from zero at every rank: one that was too large at a smaller rank might otherwise become a factor of its
-    own, which no other entry contradicts.
+    Predictions start from zero at every rank. Otherwise one that was too large at a smaller rank might become a factor
+    of its own, which no other entry contradicts.
     """
     predictions = np.zeros(left_out.values.nnz)
     left_out.fill(predictions)
@@ -93,7 +93,7 @@ def _step(left_out: LeftOut, right: Doubles) -> tuple[Doubles, Doubles]:
 
 
 def _grown(left_out: LeftOut, left: Doubles, right: Doubles) -> tuple[Doubles, Doubles]:
-    """One more pair: the leading one of what the others leave of the filled matrix."""
+    """One more pair: the leading one of the residual of the filled matrix."""
     v: Doubles = np.random.default_rng(right.shape[1]).random((right.shape[0],))
     u: Doubles = np.zeros(left.shape[0])
     for _ in range(_FIRST_STEPS):

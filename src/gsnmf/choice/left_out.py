@@ -1,14 +1,14 @@
 r"""Leave out single entries of a matrix, to be predicted from all others.
 
-Of a dense matrix every entry may be left out. Of a sparse one most entries are zeros, of which nothing is learned, and
-leaving out a tenth of them would make it dense. So a tenth of the stored entries is left out, and about as many zeros,
-half of them drawn evenly, half with probabilities proportional to
+In a dense matrix, any entry may be left out. In a sparse one most entries are zeros, which teach little, and leaving
+out a tenth of them would make it dense. So a tenth of the stored entries is left out, and about as many zeros: half of
+them drawn uniformly, half with probabilities proportional to
 
 .. math:: (\text{sum of row } i) (\text{sum of column } j) ,
 
-which are large where a prediction is likely to be wrong; but none is left out with a probability above a tenth. An
-entry that was left out with probability p stands for 1 / p entries, so that the weighted sum of squared errors
-estimates the sum over all entries without bias.
+which are large where a prediction is likely to be wrong; no probability exceeds a tenth. An entry left out with
+probability p stands for 1 / p entries, so the weighted sum of squared errors is an unbiased estimate of the sum over
+all entries.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from gsnmf.matrices import InMemoryMatrix
 from gsnmf.support.arrays import Doubles, Floats, Indices, RawMatrix
 
 _MOST = 400_000
-"""Entries that are left out at a time, at most: more make the estimate no better."""
+"""Largest number of entries left out at a time: more do not improve the estimate."""
 _DRAWS = 3
-"""Zeros that are drawn for each stored entry that is left out; many are drawn twice or too likely, and stay."""
+"""Zeros drawn for each stored entry that is left out; many draws repeat or are rejected."""
 
 
 @dataclass(frozen=True)
@@ -55,12 +55,12 @@ class LeftOut:
         return int(self.values.shape[0]), int(self.values.shape[1])
 
     def errors(self, left: Doubles, right: Doubles) -> Doubles:
-        """What the product ``left @ right.T`` leaves of every entry that was left out."""
+        """Residual of every left-out entry for the product ``left @ right.T``."""
         parts = self.values.indptr, self.values.indices, self.values.data
         return residuals(Entries(*parts, np.empty(0, dtype=self.values.dtype)), left, right)
 
     def fill(self, predictions: Floats) -> None:
-        """Put predictions in the place of the entries, cut off at zero."""
+        """Put predictions, cut off at zero, in place of the entries."""
         data = self.filled.reshape(-1) if isinstance(self.filled, np.ndarray) else self.filled.data
         data[self.places] = np.maximum(predictions, 0.0)
 
@@ -83,20 +83,20 @@ class LeftOut:
 
 
 def leave_out(matrix: InMemoryMatrix, share: float, n_repeats: int, rng: np.random.Generator) -> list[LeftOut]:
-    """Leave out a share of the entries, ``n_repeats`` times, other entries each time.
+    """Leave out a share of the entries, ``n_repeats`` times, different entries each time.
 
     Parameters
     ----------
     matrix : InMemoryMatrix
     share : float
-        Of the entries, or of the stored entries; ``share * n_repeats`` is at most one.
+        Share of the entries or, if sparse, of the stored entries; ``share * n_repeats`` is at most one.
     n_repeats : int
     rng : numpy.random.Generator
 
     Returns
     -------
     list of LeftOut
-        Zero stands in the place of the entries.
+        The left-out entries are zero at first.
     """
     if isinstance(matrix.data, np.ndarray):
         return _of_dense(np.ldexp(matrix.data, -matrix.exponent), share, n_repeats, rng)
@@ -144,7 +144,7 @@ def _of_sparse(data: sp.csr_array, share: float, n_repeats: int, rng: np.random.
 def _drawn_zeros(
     data: sp.csr_array, stored: Indices, share: float, count: int, rng: np.random.Generator
 ) -> tuple[Indices, Doubles]:
-    """Places of zeros, at most about ``count``, and how many zeros each stands for."""
+    """Positions of about ``count`` zeros at most, and how many zeros each stands for."""
     of_rows, of_columns = (np.asarray(data.sum(axis=axis, dtype=np.float64)).ravel() for axis in (1, 0))
     chances = [sums / sums.sum() for sums in (of_rows, of_columns)]
     drawn = [rng.choice(chance.size, count // 2, p=chance) for chance in chances]

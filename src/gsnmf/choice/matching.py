@@ -1,4 +1,4 @@
-"""How alike the factors of two factorizations are, when each is matched with at most one of the other."""
+"""How similar the factors of two factorizations are, matched one to one."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from gsnmf.support.arrays import Doubles, Floats
 def agreement(left: Floats, right: Floats, other_left: Floats, other_right: Floats) -> float:
     """Mean similarity of matched factors of two factorizations of the same matrix, from 0 to 1.
 
-    A factor is a matrix of rank one, the product of a column of ``left``, m x r, and a column of ``right``, n x r. Two
-    of them are as similar as the cosine of their angle says. Factors are matched so that the sum of the similarities is
-    largest; one that is left over counts as 0.
+    A factor is a matrix of rank one, the product of a column of ``left``, m x r, and a column of ``right``, n x r. The
+    similarity of two factors is the cosine of their angle. Factors are matched so that the sum of similarities is
+    largest; an unmatched one counts as 0.
 
     Examples
     --------
@@ -30,7 +30,7 @@ def agreement(left: Floats, right: Floats, other_left: Floats, other_right: Floa
 
 
 def unit_columns(block: Floats) -> Doubles:
-    """Columns of length one, as doubles; zero columns stay."""
+    """Columns scaled to length one, in double precision; zero columns stay zero."""
     doubles = block.astype(np.float64, copy=False)
     lengths = np.linalg.norm(doubles, axis=0)
     return doubles / np.where(lengths > 0, lengths, 1.0)

@@ -1,16 +1,16 @@
 r"""How many columns and rows: as many as help to predict entries that were left out.
 
-The error on the whole matrix falls with every column and row that is added, also where only noise is left. The error on
+The error on the whole matrix falls with every added column and row, even when only noise is left. The error on
 entries that the factorization has not seen does not. So a tenth of the entries is left out and filled by a matrix of
-low rank (`gsnmf.choice.filling`), factorizations of all ranks are found on the filled matrix, each from the one before
-it (`gsnmf.search.nested`), and their products are compared with what was left out. That is repeated with other entries.
+low rank (`gsnmf.choice.filling`), factorizations of all ranks are found on the filled matrix, each from its neighbour
+(`gsnmf.search.nested`), and their products are compared with the left-out entries. This is repeated with other entries.
 
-Leaving out whole rows and columns would not do: it leaves out the very ones that should be chosen.
+Leaving out whole rows and columns would not work: it leaves out the very ones that should be chosen.
 
 The error e(k) does not simply have its minimum at the right rank k. Chosen columns and rows carry their own noise, and
-more of them average it out, so that e falls even where nothing but noise is left. How much noise they carry is known:
-the matrix of low rank that fills the entries best, of rank c and error :math:`e_c`, carries next to none. If each of
-its c factors is made of k / c columns and rows with independent noise, one more of them lowers the squared error by
+more of them average it out, so e falls even when only noise is left. How much noise they carry is known: the low-rank
+matrix that fills the entries best, of rank c and error :math:`e_c`, carries almost none. If each of its c factors is
+made of k / c columns and rows with independent noise, one more of them lowers the squared error by
 :math:`(e(k)^2 - e_c^2) / (k + c)`, and by at most about twice as much if the best is taken. (A first row beside columns
 alone averages the noise of all of them at once, and so does a first column: then it is all of :math:`e(k)^2 - e_c^2`.)
 The recommended rank minimises
@@ -18,8 +18,8 @@ The recommended rank minimises
 .. math:: e(k)^2 + 2 k g e^* \min(e^*, 1 - e^*) + 2 \sum_{c \le i < k} \frac{\max(0, e(i)^2 - e_c^2)}{i + c} ,
     \qquad e^* = \min_k e(k) .
 
-Each column or row has to lower the error by more than averaging does, by a least gain g of the smallest error, or of
-what is explained, if that is less; both count as one percent where they are less.
+Each column or row must lower the error by more than averaging does. The margin is a fraction g of the smallest error or
+of what is explained, whichever is smaller; either counts as at least one percent.
 """
 
 from __future__ import annotations
@@ -53,15 +53,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 USUAL_RANKS = range(2, 31)
-"""The ranks that are tried unless others are asked for."""
+"""The ranks that are tried by default."""
 _WORK: dict[Effort, float] = {"fast": 1.0, "balanced": 6.0, "best": 50.0}
 """Nominal seconds of the exchanges of all ranks together, for each repeat."""
 _CANDIDATES: dict[Effort, int] = {"fast": 100, "balanced": 100, "best": 300}
-"""Columns, and rows, among which to choose."""
+"""Number of candidate columns, and of candidate rows."""
 _AVERAGING = 2.0
-"""How much more than one column or row on average the best one lowers the error by averaging noise."""
+"""How much more the best column or row lowers the error by averaging noise than one on average."""
 _EXACT = 0.01
-"""Relative error below which ranks are compared as if it was this: weights are not more exact."""
+"""Smaller relative errors count as this one: weights are not more exact."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -77,11 +77,11 @@ class RankChoice(Record):
     ranks : int array
         All ranks that were tried, in increasing order; the other arrays have one entry for each.
     qualities : array
-        One minus the relative error on the whole matrix, of a quick search.
+        Quality of a quick search, one minus the relative error on the whole matrix.
     errors : array
         Relative error on entries that were left out.
     standard_errors : array
-        Of the difference between this error and that of the recommended rank, for which it is 0.
+        Standard error of the difference between this error and that of the recommended rank (0 there).
     stabilities : array
         Agreement of the factors that were found with different entries left out, from 0 to 1: see
         `gsnmf.choice.matching.agreement`.
@@ -90,7 +90,7 @@ class RankChoice(Record):
     rank_seconds : array
         Seconds spent on each rank.
     seconds : float
-        Seconds spent in all.
+        Total seconds spent.
     """
 
     rank: int
@@ -149,8 +149,8 @@ def choose_rank(
 ) -> RankChoice:
     r"""Recommend how many columns and rows to explain a matrix by.
 
-    Entries are left out, factorizations of all ranks are found without them, and the rank is recommended that predicts
-    them well without any column or row that hardly helps.
+    Entries are left out, and factorizations of all ranks are found without them. The recommended rank predicts these
+    entries well, without columns or rows that hardly help.
 
     Parameters
     ----------
@@ -159,16 +159,16 @@ def choose_rank(
     ranks : ints
         The ranks to try. Those above the smaller dimension of the matrix are left out.
     n_repeats : int
-        How often to leave out entries, other ones each time.
+        How often to leave out entries, different ones each time.
     left_out : float
-        Share of the entries that is left out each time; of a sparse matrix a share of the stored ones, and zeros.
+        Share of the entries that is left out each time; for a sparse matrix, of the stored entries, along with zeros.
     least_gain : float
-        By how much each column or row has to lower the error on left-out entries beyond what averages noise, as a part
-        of the smallest error, or of what is explained, if that is less.
+        By how much each column or row must lower the error on left-out entries beyond averaging noise, as a fraction of
+        the smallest error or of what is explained, whichever is smaller.
     effort : {"fast", "balanced", "best"}
         How thoroughly to search for columns and rows of each rank.
     constraints : gsnmf.Constraints, optional
-        As for `gsnmf.factorize`. ``at_most=(1000, 0)``, for instance, is about columns alone.
+        As for `gsnmf.factorize`. For instance, ``at_most=(1000, 0)`` allows columns only.
     random_state : int or numpy.random.Generator
         Which entries are left out.
     progress : callable, optional
@@ -204,7 +204,7 @@ def choose_rank(
     share = _checked_share(left_out, repeats)
     gain = check_positive(least_gain, "least_gain")
     if held.squared_norm == 0.0:
-        raise ValueError("matrix must have an entry above zero: of a matrix of zeros no rank is better than another.")
+        raise ValueError("matrix must have an entry above zero: for a zero matrix, no rank is better than another.")
     tell = _Reporter(progress or log_progress, repeats + 1)
     search = partial(
         nested_fits,
@@ -234,7 +234,7 @@ class _Judged(NamedTuple):
 
 
 class _Reporter:
-    """Turns the progress of each of several searches into that of the whole."""
+    """Turns the progress of each of several searches into overall progress."""
 
     def __init__(self, progress: Progress, n_searches: int) -> None:
         self.progress, self.n_searches = progress, n_searches
@@ -242,7 +242,7 @@ class _Reporter:
         self.quality = 0.0
 
     def of(self, stage: str) -> Any:
-        """What the next search is to call with the share of it that is done."""
+        """The callback for the next search, which reports the share of it that is done."""
         self.begun += 1
         return partial(self._tell, stage, self.begun)
 
@@ -282,7 +282,7 @@ def _chosen(
 def _recommended(
     ranks: Indices, n_columns: Indices, errors: Doubles, judged: list[_Judged], norm: float, least_gain: float
 ) -> int:
-    """Position of the rank that minimises what is written at the top of this module."""
+    """Position of the rank that minimises the criterion in the module's docstring."""
     squares, least = errors**2, max(_EXACT, float(errors.min()))
     flat = 2.0 * least_gain * least * max(_EXACT, min(least, 1.0 - least))
     factors = float(np.median([one.filling.rank for one in judged]))
@@ -307,12 +307,12 @@ def _summed_errors(judged: list[_Judged], rank: int) -> tuple[Doubles, Doubles]:
 
 
 def _doubt(sums: Doubles, others: Doubles) -> float:
-    """Standard error of the difference of two sums over rows that stand for all rows there could be."""
+    """Standard error of the difference of two sums over rows, taken as a sample of all possible rows."""
     return float(np.sqrt(sums.size) * np.std(sums - others))
 
 
 def _stability(rank: int, whole: dict[int, NestedFit], judged: list[_Judged]) -> float:
-    """Mean agreement of the factors of each two searches."""
+    """Mean agreement of factors over all pairs of searches."""
     fits = [whole[rank].fitted, *(one.fits[rank].fitted for one in judged)]
     return float(np.mean([agreement(a.left, a.right.T, b.left, b.right.T) for a, b in combinations(fits, 2)]))
 
@@ -350,7 +350,7 @@ def _checked_share(left_out: Any, repeats: int) -> float:
     share = check_positive(left_out, "left_out")
     if share * repeats > 1.0 or share > 0.5:
         raise ValueError(
-            f"left_out must be at most {min(0.5, 1.0 / repeats):.3g} with n_repeats={repeats}, so that other entries "
-            f"are left out each time; got {left_out!r}."
+            f"left_out must be at most {min(0.5, 1.0 / repeats):.3g} with n_repeats={repeats}, so that different "
+            f"entries are left out each time; got {left_out!r}."
         )
     return share

@@ -1,4 +1,4 @@
-"""What more columns instead of rows would cost: quality over the numbers of columns and rows, around a result."""
+"""What another division into columns and rows would cost: quality for numbers of each around a result."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class SideMap(Record):
     n_columns, n_rows : int arrays
         The numbers that were tried.
     qualities : array, shape (len(n_columns), len(n_rows))
-        Quality of a quick search with so many columns and rows.
+        Quality of a quick search with these numbers of columns and rows.
     chosen : pair of int
         The numbers of the result.
     """
@@ -105,7 +105,7 @@ def side_map(matrix: Any, result: Factorization, *, width: int = 2) -> SideMap:
     matrix : array-like, DataFrame or sparse array
         The matrix of the result.
     result : Factorization
-        Of single columns and rows.
+        One with single columns and rows.
     width : int
         How many more and fewer columns, and rows, to try.
 
@@ -172,7 +172,7 @@ def _qualities(matrix: InMemoryMatrix, candidates: Candidates, start: Fit, colum
 
 
 def _resized(trials: Trials, fitted: Fitted, pair: tuple[int, int]) -> Fitted:
-    """A neighbour with one column or row less, or one more."""
+    """A neighbour with one column or row fewer or more."""
     worths = trials.worths(fitted)
     is_column = np.arange(fitted.size) < fitted.fit.columns.size
     for extra, side in ((fitted.fit.columns.size > pair[0], is_column), (fitted.fit.rows.size > pair[1], ~is_column)):

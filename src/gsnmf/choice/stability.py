@@ -1,13 +1,13 @@
-"""How sure the chosen columns and rows are: how often they would be chosen again.
+"""How stable the chosen columns and rows are: how often they would be chosen again.
 
 The matrix is changed in three ways, each on its own and many times, and factorized again:
 
-- rows are resampled: each counts as often as it is drawn in m draws with replacement, and those that are not drawn
-  are gone, except that the chosen ones stay, for nothing else could take their place;
+- rows are resampled: each counts as often as it is drawn in m draws with replacement, and rows that are not drawn
+  disappear, except the chosen ones, which nothing else could replace;
 - columns are resampled in the same way;
 - noise of the size of the residual is added, to the stored entries of a sparse matrix.
 
-A chosen column has come back if it is chosen again, or one that is nearly parallel to it.
+A chosen column has come back if it, or a column nearly parallel to it, is chosen again.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ Change = Literal["rows resampled", "columns resampled", "noise added"]
 CHANGES: tuple[Change, ...] = get_args(Change)
 
 DOUBTFUL = 0.5
-"""A factor that comes back less often than this is marked."""
+"""A factor that comes back less often than this is marked as doubtful."""
 
 _PARALLEL = 0.95
-"""Cosine from which on a column or row stands in for another."""
+"""Smallest cosine at which one column or row counts as another."""
 _TOLERANCE, _MAX_ITERATIONS = 1e-2, 50
-"""Of the weights of refits, which only have to tell which factors are alike."""
+"""Tolerance for the weights of refits, which only serve to compare factors."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -80,7 +80,7 @@ class Stability(Record):
 
     @property
     def doubtful(self) -> Flags:
-        """Which of them would rather not come back."""
+        """Which of them come back too rarely."""
         return np.asarray(self.overall < DOUBTFUL)
 
     @property
@@ -117,19 +117,19 @@ def stability(
     constraints: Constraints | None = None,
     progress: Progress | None = None,
 ) -> Stability:
-    """Factorize changed matrices and see which of the chosen columns and rows come back.
+    """Factorize changed matrices and count how often the chosen columns and rows come back.
 
     Parameters
     ----------
     matrix : array-like, DataFrame or sparse array
         The matrix of the result.
     result : Factorization
-        Of single columns and rows.
+        One with single columns and rows.
     n_repeats : int
         How often to resample rows, to resample columns, and to add noise.
     random_state : int or numpy.random.Generator
     constraints : gsnmf.Constraints, optional
-        Those of the result.
+        The constraints of the result.
     progress : callable, optional
         As for `gsnmf.choose_rank`.
 
@@ -156,7 +156,7 @@ def stability(
     if held.shape != tuple(result.source.shape):
         raise ValueError(f"matrix must be that of the result, of shape {result.source.shape}; got {held.shape}.")
     if result.mixtures is not None:
-        raise ValueError("stability is that of single columns and rows; factorize with members=1.")
+        raise ValueError("stability needs single columns and rows; factorize with members=1.")
     repeats = check_count(n_repeats, "n_repeats")
     rng = np.random.default_rng(random_state)
     request, known = _request(result, constraints), _Known(held, result)
@@ -184,7 +184,7 @@ class _Changed:
 
 
 class _Known:
-    """What was chosen at first, to compare refits with."""
+    """The original choice, to compare refits with."""
 
     def __init__(self, matrix: InMemoryMatrix, result: Factorization) -> None:
         self.matrix, self.result = matrix, result
@@ -192,7 +192,7 @@ class _Known:
         self.left, self.right = np.asarray(result.W), np.asarray(result.H).T
 
     def came_back(self, refit: Factorization) -> Flags:
-        """Which of the columns, then of the rows, were chosen again, or one that is nearly parallel."""
+        """Which columns, then rows, were chosen again, themselves or a nearly parallel one."""
         columns = self._found("columns", self.result.columns, refit.columns)
         return np.concatenate([columns, self._found("rows", self.result.rows, refit.rows)])
 
@@ -205,7 +205,7 @@ class _Known:
         return np.asarray((same | (cosines >= _PARALLEL)).any(axis=1))
 
     def agreement(self, refit: Factorization, changed: _Changed) -> float:
-        """Of all factors, those at first scaled as the changed matrix is."""
+        """Agreement of all factors, the original ones scaled like the changed matrix."""
         left, right = self.left * changed.row_scales[:, None], self.right * changed.column_scales[:, None]
         return agreement(left, right, np.asarray(refit.W), np.asarray(refit.H).T)
 
@@ -243,7 +243,7 @@ def _changed_matrices(
 
 
 def _drawn(length: int, chosen: Indices, rng: np.random.Generator) -> Doubles:
-    """Square roots of how often each of so many is drawn: a row that counts twice is sqrt(2) times itself."""
+    """Square roots of how often each index is drawn: a row drawn twice is multiplied by sqrt(2)."""
     counts = np.bincount(rng.integers(length, size=length), minlength=length)
     counts[chosen] = np.maximum(1, counts[chosen])
     return np.sqrt(counts)

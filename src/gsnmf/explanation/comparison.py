@@ -1,8 +1,8 @@
-"""What else the same rank could do: the bound of truncated SVD and, when asked for, NMF, within a budget of work.
+"""What else the same rank could do: the truncated SVD bound and, on request, NMF, within a budget of work.
 
-Neither can be stopped in the middle, so their work is estimated beforehand, in operations and not in seconds: a result
-is the same on every machine. The bound costs a few products with the matrix; NMF can take longer than the factorization
-that it is compared with, and is left out unless it is asked for.
+Neither can be stopped midway, so their work is estimated beforehand, in operations rather than seconds: the result is
+the same on every machine. The bound costs a few products with the matrix; NMF can take longer than the factorization
+that it is compared with, and is left out unless requested.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FEWEST_ITERATIONS = 20
 _LANCZOS_ROUNDS = 10
 _SVD_FACTOR = 20
 _SMALL = 300
-"""Up to this smaller dimension, or from 0.3 of it in rank, the whole decomposition is computed."""
+"""If the smaller dimension is at most this, or the rank at least 0.3 times it, the full decomposition is computed."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,9 @@ class Comparison:
     svd_path : array
         ``svd_path[k]`` is that bound for rank k; empty if it was too much work.
     nmf_quality : float or None
-        Of NMF by one random start; None if it was not asked for, or likewise.
+        Quality of NMF from one random start; None if it was not requested, or for the reasons above.
     nmf_note : str
-        What to know about the latter: why it was not computed, though it was asked for, or why it stopped.
+        A remark on NMF: why it was not computed although requested, or why it stopped.
     svd_note : str
         Why there is no bound.
     """
@@ -62,11 +62,11 @@ WITH_HOLES = "not computed: entries are missing, or have weights"
 NOT_ASKED = "not computed: no comparison was asked for"
 
 NO_COMPARISON = Comparison(None, np.empty(0), None, svd_note=NOT_ASKED)
-"""What to pass on where nothing is to be compared."""
+"""Stands for no comparison."""
 
 
 def compare(result: Factorization, *, nmf: bool = False, max_operations: float = DEFAULT_OPERATIONS) -> Comparison:
-    """Truncated SVD, and NMF if asked for, of the matrix of a result, at its rank, each within so many operations.
+    """Truncated SVD and, if requested, NMF of the matrix of a result, at its rank, within a budget of operations.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def compare(result: Factorization, *, nmf: bool = False, max_operations: float =
     nmf : bool
         Compute NMF too, which can take longer than the factorization.
     max_operations : float
-        What would take more operations is left out.
+        Budget for each of the two; whatever would take more operations is left out.
 
     Examples
     --------

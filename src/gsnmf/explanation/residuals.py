@@ -20,7 +20,7 @@ from gsnmf.support.arrays import Axis, Doubles, Floats, Indices
 from gsnmf.support.records import Record
 
 _MOST_BYTES = 1 << 30
-"""Of the left factor of a Dask array, to be held in memory."""
+"""Largest left factor of a Dask array that is held in memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class Residuals(Record):
 
 
 class Explanation:
-    """A factorization with what follows from it, computed when asked for and kept.
+    """A factorization with what follows from it, computed on request and kept.
 
     Examples
     --------
@@ -67,7 +67,7 @@ class Explanation:
 
     @cached_property
     def W(self) -> Doubles:
-        """[M[:, columns], P2] in that unit; of a Dask array, too, it is in memory here."""
+        """[M[:, columns], P2] in that unit; in memory even for a Dask array."""
         m, r = self.matrix.shape[0], self.result.selection.n_selected
         if not self.matrix.in_memory and 8 * m * r > _MOST_BYTES:
             raise ValueError(
@@ -117,16 +117,16 @@ class Explanation:
         return self._path.order
 
     def rank_path(self) -> RankPath:
-        """The chosen columns and rows one after the other, the most useful first, with the error of each beginning.
+        """The chosen columns and rows, most useful first, with the error of the first 1, 2, ... of them.
 
-        The order is that of pursuit among the chosen ones, whatever method chose them, with weights fitted anew for
-        every beginning. Mixtures stand for themselves, and are named by their leading members.
+        The order is that of pursuit among the chosen ones, whatever method chose them, with weights fitted again after
+        each. A mixture is one step, named by its leading member.
         """
         order, n_columns = self._path.order, self.result.columns.size
         squared, norm = self._path.squared_errors, self.matrix.squared_norm
         errors = np.sqrt(squared / norm) if norm > 0 else np.zeros(1)
         if order.size == self.result.selection.n_selected:
-            errors[-1] = self.result.relative_error  # whose weights are fitted to a finer tolerance
+            errors[-1] = self.result.relative_error  # the weights of the result are more exact
         return RankPath(
             errors=errors,
             columns=self.result.columns[order[order < n_columns]],
@@ -142,7 +142,7 @@ class Explanation:
     def pictures(self, side: int = 160) -> tuple[Doubles, Doubles]:
         """The matrix and the residual as small pictures of at most ``side`` x ``side`` blocks of entries.
 
-        Rows and columns are grouped by their strongest factor, so that the factors are blocks. A pixel is the root of
+        Rows and columns are grouped by their strongest factor, so factors appear as blocks. A pixel is the root of
         the mean square of its entries, in the unit of the root mean square of the whole matrix.
         """
         row_blocks, column_blocks = (_blocks(self.residuals(axis).strongest, side) for axis in ("rows", "columns"))

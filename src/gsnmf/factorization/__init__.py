@@ -1,1 +1,1 @@
-"""From a matrix and a request to a factorization: the methods by name, and the one path that all calls walk."""
+"""From a matrix and a request to a factorization: the methods by name, and the one path that all calls take."""

@@ -1,4 +1,4 @@
-"""What a saved result must be before anything is made of it: the right matrix, the right shapes, sound numbers."""
+"""Checks of a saved result before it is used: the right matrix, the right shapes, valid numbers."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from gsnmf.support.archives import check_numbers
 from gsnmf.support.arrays import Axis, Indices
 
 _SAME_NORM = 1e-6
-"""Relative difference of norms up to which two matrices may be the same one in another precision."""
+"""Two matrices whose norms differ by at most this fraction may be the same matrix in different precision."""
 
 _ROUNDED_SUM = 1e-4
-"""By which shares in single precision may miss their sum."""
+"""By how much the sum of shares in single precision may differ from one."""
 
 
 def check_same_matrix(matrix: Matrix, record: Mapping[str, Any]) -> None:
     """Raise a `ValueError` unless this is the matrix that was factorized.
 
-    Files from before there were fingerprints have only the norm to compare.
+    Older files have no fingerprint; for these only the norm is compared.
     """
     if list(matrix.shape) != list(record["shape"]):
         raise ValueError(
             f"matrix must be the one that was factorized, of shape {tuple(record['shape'])}; got shape {matrix.shape}."
         )
     norm = float(record["norm"])
-    # An infinite norm, too large for a number, is compared by the fingerprint alone
+    # If the norm overflowed to infinity, only the fingerprint is compared
     if np.isfinite([matrix.norm, norm]).all() and not abs(matrix.norm - norm) <= _SAME_NORM * norm:
         raise ValueError(
             f"matrix must be the one that was factorized, with norm {norm:.6g}; got one with norm {matrix.norm:.6g}."
@@ -45,7 +45,7 @@ def check_same_matrix(matrix: Matrix, record: Mapping[str, Any]) -> None:
 
 
 def check_record(record: Mapping[str, Any]) -> None:
-    """Raise unless the numbers of a record are what their names say."""
+    """Raise unless the values of a record have the right kind and range."""
     if np.isnan(float(record["norm"])) or float(record["norm"]) < 0:
         raise ValueError(f"the norm must not be negative or NaN; got {record['norm']}")
     check_numbers(record["shape"], "the shape", shape=(2,), nonnegative=True)
@@ -60,7 +60,7 @@ def check_record(record: Mapping[str, Any]) -> None:
 def checked_choice(
     arrays: Mapping[str, Any], record: Mapping[str, Any], shape: tuple[int, int]
 ) -> tuple[Indices, Indices, tuple[Axis, ...]]:
-    """Columns, rows and the order of choice in an archive, once indices and weights fit a matrix of this shape."""
+    """Columns, rows and the order of choice in an archive, after checking that all fit a matrix of this shape."""
     m, n = shape
     distinct = "members" not in record  # mixtures may share their leading members
     columns = check_indices(arrays["columns"], n, "columns", distinct=distinct)
@@ -75,7 +75,7 @@ def checked_choice(
 
 
 def checked_mixtures(arrays: Mapping[str, Any], record: Mapping[str, Any], matrix: Matrix) -> Mixtures:
-    """The mixtures in an archive, once their members and shares fit the matrix and the leading members."""
+    """The mixtures in an archive, after checking that members and shares fit the matrix and the leading members."""
     m, n = matrix.shape
     about = record["members"]
     most = check_count(about["most"], "members")

@@ -1,4 +1,4 @@
-"""`factorize` and `select`: the path as functions of anything that a person calls a matrix."""
+"""`factorize` and `select`: the path as functions of anything matrix-like."""
 
 from __future__ import annotations
 
@@ -47,52 +47,53 @@ def factorize(
         chunks, is read chunk by chunk and never held as a whole; ``row_weights`` and ``W``, which have one row per row
         of the matrix, are then Dask arrays in the same chunks of rows.
     rank : int, or pair (n_columns, n_rows)
-        How many columns and rows to choose in all; a pair for methods that cannot divide it themselves.
+        How many columns and rows to choose in total; a pair for methods that cannot divide the total themselves.
     method : str
         How to choose them: see `gsnmf.methods`.
     effort : {"fast", "balanced", "best"}
         What ``method="auto"`` may spend: about a second, ten seconds, or minutes.
     scale : bool
         Choose on the matrix scaled to equal row sums and equal column sums (`gsnmf.scale`). The weights and the error
-        are those of ``matrix`` itself all the same.
+        still refer to ``matrix`` itself.
     tolerance : float
-        On the relative violation of the optimality conditions of the weights (`gsnmf.weights`).
+        Bound on the relative violation of the optimality conditions of the weights (`gsnmf.weights`).
     max_iterations : int
         Limit on the iterations of the weights.
     checkpoint : path, optional
-        A file from which an interrupted choice of the same columns and rows goes on, and which it keeps up to date;
-        for the methods "gspa", "spa-columns" and "spa-rows".
+        A file from which the same choice goes on after an interruption, and which it keeps up to date; for the methods
+        "gspa", "spa-columns" and "spa-rows".
     constraints : gsnmf.Constraints, optional
-        What must be chosen, what must not, and how many of each at least and at most.
+        What must be chosen, what must not, and the smallest and largest numbers of columns and rows.
     time_limit : float, optional
         Seconds after which ``method="auto"`` returns the best so far; the answer then depends on the machine.
     progress : callable, optional
-        Called by ``method="auto"`` with the stage, the work done, the work in all, and the best quality so far.
+        Called by ``method="auto"`` with the stage, the work done, the total work, and the best quality so far.
     members : int
-        With more than one, each factor is a nonnegative mixture of at most so many columns, or of at most so many
-        rows, M ~ (M A) P1 + P2 (B M): ``result.column_mixture`` is A, ``result.row_mixture`` is B, and
-        ``result.columns`` and ``result.rows`` are the leading members, the first of equal ones. The methods
-        ``"smooth-spa-columns"`` and ``"smooth-spa-rows"`` take the mean of exactly so many; every other method chooses
-        single ones, from which the search for members starts. For matrices in memory.
+        If above one, each factor is a nonnegative mixture of at most this many columns, or of at most this many rows, M
+        ~ (M A) P1 + P2 (B M): ``result.column_mixture`` is A, ``result.row_mixture`` is B, and ``result.columns`` and
+        ``result.rows`` are the leading members, the first of equal ones. The methods ``"smooth-spa-columns"`` and
+        ``"smooth-spa-rows"`` take the mean of exactly this many; every other method chooses single ones, from which the
+        search for members starts. The matrix must be in memory.
     missing_values : numpy.nan, "unstored" or None
         Which entries are missing: those that are NaN in a dense array, those that a sparse array does not store, or
-        none. Holes are filled by a matrix of low rank, columns and rows chosen on the filled matrix, and the weights
-        fitted on observed entries alone; ``result.reconstruct()`` predicts the holes.
+        none. A low-rank matrix fills the holes, columns and rows are chosen on the filled matrix, and the weights are
+        fitted to observed entries only; ``result.reconstruct()`` predicts the holes.
     entry_weights : array or sparse array, shape (m, n), optional
         Nonnegative weight of every entry in the sum of squares; 0 means missing. The error that is minimised and
-        reported is then the weighted one, of observed entries; ``result.observed_share`` says how many those are.
+        reported is then the weighted error on observed entries; ``result.observed_share`` is their share.
     negative : {"error", "clip"}
         What to do with negative entries: refuse them, or set them to zero, which ``result.clipped_share`` reports.
 
     Returns
     -------
     Factorization
-        ``result.search`` tells what ``method="auto"`` did; ``result.alternatives()`` what else could have been chosen.
+        ``result.search`` records what ``method="auto"`` did; ``result.alternatives()`` shows what else could have been
+        chosen.
 
     Raises
     ------
     KeyboardInterrupt
-        As it came, with the best so far, a Factorization or None, as its attribute ``best_so_far``.
+        The user's own interrupt. Its attribute ``best_so_far`` is the best Factorization so far, or None.
 
     Examples
     --------

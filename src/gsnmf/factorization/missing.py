@@ -1,4 +1,4 @@
-"""The path for a matrix with holes: complete by low rank, choose on the completed matrix, fit on what is observed."""
+"""The path for a matrix with holes: fill it by low rank, choose on the filled matrix, fit to observed entries."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from gsnmf.weights.observed_anchors import solve_anchored
 def solve_held(held: Matrix | Observed, request: Request) -> Factorization:
     r"""Explain a matrix, with or without holes, by a few of its own columns and rows.
 
-    With holes there are three steps: a matrix of low rank fills them (`gsnmf.matrices.completion`); columns and rows
-    are chosen on the filled matrix; their weights, and the holes of what is chosen, minimise the error on observed
-    entries alone (`gsnmf.weights.observed_anchors`).
+    With holes there are three steps: a low-rank matrix fills them (`gsnmf.matrices.completion`); columns and rows are
+    chosen on the filled matrix; their weights, and the values in the holes of the chosen columns and rows, minimise the
+    error on observed entries (`gsnmf.weights.observed_anchors`).
 
     Notes
     -----
@@ -37,7 +37,7 @@ def choose_held(held: Matrix | Observed, request: Request) -> Choice:
 
 
 def completed(observed: Observed, request: Request) -> tuple[InMemoryMatrix, Completion]:
-    """The matrix with its holes filled by one whose rank is the number of indices that are asked for."""
+    """The matrix with its holes filled by a matrix whose rank is the requested number of indices."""
     if request.members != 1 or request.scale or request.checkpoint is not None:
         raise ValueError("missing entries and weights of entries need members=1, scale=False and checkpoint=None.")
     n_indices = request.method.checked_rank(request.rank, observed.shape)
@@ -46,7 +46,7 @@ def completed(observed: Observed, request: Request) -> tuple[InMemoryMatrix, Com
 
 
 def observation_of(observed: Observed, completion: Completion) -> Observation:
-    """What a result keeps of what it was fitted to."""
+    """What a result remembers of the data it was fitted to."""
     return Observation(
         observed.share,
         math.sqrt(observed.squared_norm),

@@ -40,7 +40,7 @@ def solve_mixed(held: Matrix | Observed, request: Request) -> Factorization:
 def solve_weighted_mixed(matrix: Matrix, request: Request, of_rows: Doubles, of_columns: Doubles) -> Factorization:
     """`solve_mixed` with weights of rows and of columns in the error, as in `gsnmf.factorization.weighted_axes`.
 
-    The weight of a row changes which rows are chosen, and not the mixture that the row is.
+    The weight of a row affects which rows are chosen, but not the mixture that explains the row.
     """
     rows, columns, scaled = both_scaled(matrix, of_rows, of_columns)
     choice = choose(scaled, _for_rows(request))

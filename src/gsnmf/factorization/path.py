@@ -1,4 +1,4 @@
-"""The one path from a matrix and a request to a factorization; all public calls walk it.
+"""The one path from a matrix and a request to a factorization; all public calls take it.
 
 matrix -> (scale) -> choose columns and rows -> weights -> Factorization
 """
@@ -30,7 +30,7 @@ from gsnmf.weights import DEFAULT_MAX_ITERATIONS, DEFAULT_TOLERANCE, solve_weigh
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked of a matrix, checked as far as that is possible without the matrix.
+    """What a caller asks for, checked as far as possible without the matrix.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class Request:
         Whether to choose on the matrix scaled to equal sums.
     checkpoint : path or None
     tolerance, max_iterations : float and int
-        Of the weights.
+        For the weights.
     constraints : Constraints or None
         What must and must not be chosen.
     time_limit : float or None
@@ -106,23 +106,23 @@ class Request:
         )
 
     def rank_for(self, matrix: Matrix) -> Rank:
-        """The rank, if the method takes it and this matrix."""
+        """The rank, after checking that the method takes it and this matrix."""
         self.method.check_place(matrix.in_memory)
         if self.scale and not matrix.in_memory:
             raise ValueError("scale must be False for a Dask array: scaling reads the data hundreds of times.")
         return self.method.checked_rank(self.rank, matrix.shape)
 
     def limits_for(self, matrix: Matrix, rank: Rank) -> Limits | None:
-        """The constraints as this matrix and rank make them; None without constraints.
+        """The constraints resolved for this matrix and rank; None without constraints.
 
-        A method that chooses from one axis is asked for none of the other.
+        A method that chooses from one axis gets a limit of zero on the other.
         """
         if self.constraints is None:
             return None
         return self._resolved(self.constraints, matrix, rank)
 
     def limits_of_members(self, matrix: Matrix) -> Limits:
-        """What the members of mixtures must obey."""
+        """The constraints on the members of mixtures."""
         return self._resolved(self.constraints or Constraints(), matrix, self.rank_for(matrix))
 
     def _resolved(self, constraints: Constraints, matrix: Matrix, rank: Rank) -> Limits:
@@ -132,7 +132,7 @@ class Request:
 
 
 def choose(matrix: Matrix, request: Request) -> Choice:
-    """Choose columns and rows, with the weights that the method has found on the way."""
+    """Choose columns and rows, and return them with any weights that the method found on the way."""
     rank = request.rank_for(matrix)
     limits = request.limits_for(matrix, rank)
     checkpoint = None
@@ -144,11 +144,11 @@ def choose(matrix: Matrix, request: Request) -> Choice:
     task = Task(rank, request.effort, checkpoint, limits, request.time_limit, request.progress, request.members)
     with matrix.many_products():
         choice = request.method.choose(matrix, task)
-    return replace(choice, start=None) if request.scale else choice  # weights of the scaled matrix are of no use
+    return replace(choice, start=None) if request.scale else choice  # weights of the scaled matrix are useless here
 
 
 def choose_and_finish(matrix: Matrix, request: Request, finish: Callable[[Choice], Factorization]) -> Factorization:
-    """Choose columns and rows, and make a factorization of them; an interrupt carries that of the best so far."""
+    """Choose columns and rows and build the factorization; an interrupt carries the best one so far."""
     try:
         choice = choose(matrix, request)
     except KeyboardInterrupt as interrupt:
@@ -161,7 +161,7 @@ def choose_and_finish(matrix: Matrix, request: Request, finish: Callable[[Choice
 
 
 def solve(matrix: Matrix, request: Request) -> Factorization:
-    """Choose columns and rows and solve for their weights, from where the method has left them."""
+    """Choose columns and rows and solve for their weights, starting from those that the method found."""
     began = time.monotonic()
     check_members(request.members, matrix)
     result = choose_and_finish(matrix, request, lambda choice: weighted(matrix, choice, request))
@@ -175,7 +175,7 @@ def solve(matrix: Matrix, request: Request) -> Factorization:
 
 
 def _with_members(result: Factorization, request: Request, spent: float) -> Factorization:
-    """The result with several members per factor, in what is left of the time."""
+    """The result with several members per factor, within the remaining time."""
     limit = float("inf") if request.time_limit is None else request.time_limit
     return refine_members(
         result,

@@ -65,7 +65,7 @@ class Task:
     progress : callable or None
         Told how far a search is.
     members : int
-        How many columns, or rows, a method that makes mixtures may mix.
+        How many columns (or rows) a factor may mix, for methods that make mixtures.
     """
 
     rank: Rank
@@ -113,7 +113,7 @@ class Method:
     alias : str
         A shorter name, if there is one.
     remark : str
-        What to know about its choice beyond ``axes``, for people.
+        What it chooses, in words, if ``axes`` does not say enough.
     """
 
     name: str
@@ -236,7 +236,7 @@ METHODS: tuple[Method, ...] = (
         name="auto",
         title="several starts, exchanges and perturbations",
         choose=_automatic,
-        guarantee="never worse than any of its starts, nor than with less effort; `result.search` tells what it did",
+        guarantee="never worse than any of its starts or than with less effort; `result.search` records what it did",
         cost="as the effort allows: about 1 s, 10 s or minutes",
         reference=_MODEL,
         ranks=Ranks.EITHER,
@@ -304,7 +304,7 @@ METHODS: tuple[Method, ...] = (
             name=f"smooth-spa-{axis}",
             title=f"successive projection on {axis}, each the mean of `members` {axis}",
             choose=_smoothed(axis),
-            guarantee=f"as spa-{axis}, and closer to factors that are there several times with noise",
+            guarantee=f"as spa-{axis}, and closer to factors that occur several times with noise",
             cost="O(nnz r)",
             reference="10.48550/arXiv.2110.05528",
             axes=(axis,),
@@ -343,7 +343,7 @@ METHODS: tuple[Method, ...] = (
                 "snpa",
                 "successive nonnegative projection",
                 successive_nonnegative_projection,
-                "exact on separable matrices with equal sums, also of deficient rank; robust to noise",
+                "exact on separable matrices with equal sums, even rank-deficient ones; robust to noise",
                 "10.1137/130946782",
             ),
             (
@@ -388,7 +388,7 @@ METHODS: tuple[Method, ...] = (
         cost="exponential; n^2 + m^2 variables",
         reference=_MODEL,
         ranks=Ranks.EITHER,
-        remark="columns and rows together, at most as many as asked",
+        remark="columns and rows together, at most as many as requested",
     ),
 )
 

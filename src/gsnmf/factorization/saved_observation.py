@@ -1,4 +1,4 @@
-"""What was observed of a matrix, in a file and back."""
+"""Saves and loads what was observed of a matrix."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ANCHORS = ("chosen_columns", "chosen_rows")
 
 
 def packed_observation(seen: Observation) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What JSON can hold of it, and its arrays."""
+    """The part that JSON can hold, and the arrays."""
     record = {
         "share": seen.share,
         "norm": seen.norm,
@@ -33,7 +33,7 @@ def packed_observation(seen: Observation) -> tuple[dict[str, Any], dict[str, Any
 
 
 def unpacked_observation(record: Mapping[str, Any], arrays: Mapping[str, Any]) -> Observation | None:
-    """What `packed_observation` has packed, or an error that says what is wrong with it."""
+    """Unpack what `packed_observation` packed, or raise an error that says what is wrong with it."""
     if "observation" not in record:
         return None
     packed = record["observation"]

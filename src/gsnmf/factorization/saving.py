@@ -1,4 +1,4 @@
-"""Writing results: whole files or none, in a form that any NumPy can read.
+"""Saves results as complete files, or not at all, in a form that any NumPy can read.
 
 A result is an ``.npz`` archive of plain arrays and loads without pickle:
 
@@ -9,7 +9,7 @@ A result is an ``.npz`` archive of plain arrays and loads without pickle:
 | ``column_mixture``, ``row_mixture`` | n x r1 and r2 x m, for factors of several members: triplets row, column, share |
 | ``completion_left``, ``completion_right`` | factors of what fills the holes, m x k and n x k, if entries are missing |
 | ``chosen_columns``, ``chosen_rows`` | m x r1 and r2 x n, what was chosen, without holes, if entries are missing |
-| ``record`` | JSON: how the result was found, how good it is, and what else its maker wanted to keep |
+| ``record`` | JSON: how the result was found, how good it is, and anything else that was saved with it |
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from gsnmf.weights import row_weights_for
 _VERSION = 4
 _VERSION_WITHOUT_OBSERVATION = 3
 _VERSION_WITHOUT_MIXTURES = 2
-"""What older versions can read."""
+"""The oldest version of the format that can read this."""
 _KIND = "a result"
 
 
 def save(result: Factorization, path: str | Path, *, provenance: Mapping[str, Any] | None = None) -> None:
-    """Write a result to an ``.npz`` file, which is complete or not there at all.
+    """Write a result to an ``.npz`` file, completely or not at all.
 
     Parameters
     ----------
@@ -49,13 +49,14 @@ def save(result: Factorization, path: str | Path, *, provenance: Mapping[str, An
     path : str or Path
         An existing file is replaced once the new one is complete.
     provenance : mapping, optional
-        Anything that JSON can hold, to be kept with the result: `load_provenance` reads it.
+        Anything JSON can hold, saved with the result; `load_provenance` reads it.
 
     Notes
     -----
-    The matrix is not saved; `load` asks for it again, and knows its shape, its norm and a fingerprint of its entries
-    (`gsnmf.matrices.fingerprint`), which costs one product. What fills the holes of a matrix is saved. For a Dask array
-    the row weights are not saved either: `load` finds them from the column weights, as a Dask array again.
+    The matrix is not saved. `load` needs it again, and checks its shape, its norm and a fingerprint of its entries
+    (`gsnmf.matrices.fingerprint`), which costs one product. The values that fill the holes of a matrix are saved. For a
+    Dask array the row weights are not saved either: `load` computes them from the column weights, again as a Dask
+    array.
 
     Examples
     --------
@@ -118,8 +119,8 @@ def load(path: str | Path, matrix: Any, *, entry_weights: Any = None) -> Factori
     ----------
     path : str or Path
     matrix : array-like, DataFrame, sparse or Dask array, shape (m, n)
-        The matrix that was factorized; another one is an error. It may be in memory now and a Dask array then, and the
-        other way round. What is missing from it, and whether negative entries are set to zero, the file knows.
+        The matrix that was factorized; any other is an error. It may be in memory now if it was a Dask array then, and
+        vice versa. The file knows which entries are missing and whether negative entries are set to zero.
     entry_weights : array or sparse array, shape (m, n), optional
         The weights of entries with which it was factorized.
 
@@ -160,8 +161,9 @@ def load(path: str | Path, matrix: Any, *, entry_weights: Any = None) -> Factori
 
 
 def _row_weights(matrix: Matrix, selection: Selection, arrays: dict[str, Any]) -> Floats:
-    """The row weights in the file, or, where there are none or they must stay with the data, those that belong to the
-    column weights.
+    """The row weights in the file. If there are none, or they must stay with the data, solve for them.
+
+    They follow from the column weights.
     """
     if matrix.in_memory and "row_weights" in arrays:
         saved: Floats = arrays["row_weights"]
@@ -178,7 +180,7 @@ def _triplets(mixture: Sparse) -> Doubles:
 
 
 def load_provenance(path: str | Path) -> dict[str, Any]:
-    """What was saved with a result besides the result."""
+    """The provenance that was saved with a result."""
     with one_error(path, _KIND):
         provenance: dict[str, Any] = _read(path)[1]["provenance"]
     return provenance

@@ -5,7 +5,7 @@ With weights :math:`s_i` of rows and :math:`f_j` of columns, the weighted error 
 .. math:: \sum_{ij} s_i f_j (M - C P_1 - P_2 R)_{ij}^2 = \| S^{1/2} (M - C P_1 - P_2 R) F^{1/2} \|_F^2 ,
 
 of the scaled matrix :math:`S^{1/2} M F^{1/2}`, whose columns and rows are the scaled columns and rows of M. So nothing
-has to be filled, and sparse stays sparse.
+has to be filled, and a sparse matrix stays sparse.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from gsnmf.support.arrays import Doubles
 def solve_weighted(matrix: Matrix, request: Request, of_rows: Doubles, of_columns: Doubles) -> Factorization:
     """Explain a matrix by a few of its own columns and rows, with nonnegative weights of rows and columns in the error.
 
-    Rows and columns of weight zero are never chosen, and have weights of zero.
+    Rows and columns of weight zero are never chosen, and their factor weights are zero.
     """
     if request.members != 1:
         raise ValueError(f"weights of rows and columns need members=1; got {request.members}.")
@@ -53,7 +53,7 @@ def both_scaled(matrix: Matrix, of_rows: Doubles, of_columns: Doubles) -> tuple[
 
 
 def weighted_observation(rows: Doubles, columns: Doubles, scaled: Matrix) -> Observation:
-    """What a result keeps of the weights of rows and columns."""
+    """What a result remembers of the weights of rows and columns."""
     share = float(np.count_nonzero(rows) * np.count_nonzero(columns)) / (rows.size * columns.size)
     return Observation(share, scaled.norm, weighted=True)
 

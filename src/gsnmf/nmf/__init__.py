@@ -1,4 +1,4 @@
-"""What users compare with: nonnegative factorizations and approximations of low rank, of any dense or sparse matrix."""
+"""Methods to compare with: nonnegative factorizations and low-rank approximations of dense and sparse matrices."""
 
 from gsnmf.nmf.hierarchical_least_squares import hals
 from gsnmf.nmf.latent_representation import latent_low_rank

@@ -1,4 +1,4 @@
-r"""What methods share that update one factor of M ~ W H with the other fixed.
+r"""The common part of methods that update one factor of M ~ W H with the other fixed.
 
 Both factors are held with their components as rows, W' (r x m) and H (r x n), so that each is the factor X of a
 quadratic problem
@@ -8,10 +8,10 @@ quadratic problem
 where :math:`G = W^T W` and :math:`T = W^T M` for X = H, and :math:`G = H H^T`, :math:`T = H M^T` for X = W'.
 
 Updates start from, and take their products at, factors extrapolated along the last step (Ang and Gillis 2019), which
-saves most of the iterations. As all products are linear, those of extrapolated factors cost nothing more. A step that
-does not lower the objective is made again without extrapolation; such a step cannot raise it, so the objective never
-rises. The change of the objective is computed from the change of the factors, not as a difference of two values, whose
-rounding would hide it near a solution and in single precision.
+saves most of the iterations. As all products are linear, those of extrapolated factors cost nothing extra. A step that
+does not lower the objective is repeated without extrapolation; such a step cannot raise it, so the objective never
+rises. The change of the objective is computed from the change of the factors. The difference of two objective values
+would drown in rounding near a solution and in single precision.
 
 References
 ----------
@@ -35,17 +35,17 @@ from gsnmf.support.arrays import Doubles, Floats
 from gsnmf.support.reasons import StopReason
 
 _SMALL_RESIDUAL = 1e-3
-"""A violation is measured against the residual, or against this part of the matrix where that is larger."""
+"""A violation is relative to the residual or, if that is larger, to this fraction of the matrix."""
 
 _ALPHA = 0.5
-"""Most that the sweeps may cost, relative to the products they use (Gillis and Glineur 2012)."""
+"""Largest cost of the sweeps, relative to the products they use (Gillis and Glineur 2012)."""
 
 _FIRST_MOMENTUM = 0.5
 _GROWTH, _LIMIT_GROWTH, _DECAY = 1.05, 1.01, 1.5
-"""Momentum and its limit grow when a step succeeds; when it fails the limit falls to it and it decays."""
+"""Momentum and its limit grow when a step succeeds. When it fails, the limit falls to the momentum, which decays."""
 
 _ROUNDING = 0.01
-"""A step that lowers the objective by less than this times eps, relatively, lowers it by rounding."""
+"""A relative decrease of the objective below this times eps is rounding."""
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,8 @@ def iterate(
 ) -> tuple[Point, Doubles, float, StopReason]:
     """Make steps until a point meets the tolerance.
 
-    Returns the last point, the objective at the start and after each step, the optimality of the last point, and why
-    it is the last. A step without momentum must not raise the objective, but for rounding.
+    Returns the last point, the objective at the start and after each step, the optimality of the last point, and why it
+    is the last. A step without momentum must not raise the objective, except by rounding.
     """
     before = now
     momentum, limit = _FIRST_MOMENTUM, 1.0
@@ -125,7 +125,7 @@ def n_sweeps(n_stored: int, length: int, other_length: int, rank: int) -> int:
 
 
 def change(X: Floats, new: Floats, target: Floats, gram: Floats) -> float:
-    """How the objective changes from X to new: accurate however small, for it is no difference of two values."""
+    """Change of the objective from X to new; accurate even if tiny, as it is not a difference of two values."""
     step = new - X
     return inner(gram @ X - target, step) + 0.5 * inner(gram @ step, step)
 
@@ -139,7 +139,7 @@ def squared_violation(X: Floats, target: Floats, gram: Floats) -> float:
 
 
 def relative_violation(squared: float, squared_error: float, squared_norm: float) -> float:
-    """A squared violation relative to the residual, as a number without a unit."""
+    """A squared violation relative to the residual, as a dimensionless number."""
     scale = max(squared_error, _SMALL_RESIDUAL**2 * squared_norm)
     return float(np.sqrt(squared / scale)) if scale > 0 else 0.0
 
@@ -155,7 +155,7 @@ def unit_exponents(exponent: int) -> tuple[int, int]:
 
 
 def warn_unless_converged(result: NMFResult, tolerance: float, name: str) -> None:
-    """Tell the caller of a public function that the factors are not what was asked for."""
+    """Warn the caller of a public function that the factors did not reach the tolerance."""
     if not result.converged:
         warnings.warn(
             f"{name} stopped after {result.n_iterations} iterations ({result.stop_reason}) with an optimality "

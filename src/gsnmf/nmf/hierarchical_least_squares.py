@@ -15,9 +15,9 @@ The optimality conditions are measured with the components of the other factor a
     + \|\min(h_k \|w_k\|,\; \nabla_{h_k} / \|w_k\|)\|^2 \Big)^{1/2}
     \,/\, \max(\|M - W H\|_F,\; 10^{-3} \|M\|_F),
 
-with columns :math:`w_k` of W and rows :math:`h_k` of H: a number that has no unit and does not change when a
-component is scaled up in one factor and down in the other. The problem is not convex, so a point that meets the
-conditions is one of several; restarts choose among them.
+with columns :math:`w_k` of W and rows :math:`h_k` of H: a dimensionless number that does not change when a component is
+scaled up in one factor and down in the other. The problem is not convex, so a point that meets the conditions is one of
+several; restarts choose among them.
 
 References
 ----------
@@ -60,7 +60,7 @@ DEFAULT_TOLERANCE = 3e-4
 DEFAULT_MAX_ITERATIONS = 1000
 
 _EPSILON = 0.1
-"""Sweeps end when one moves less than this part of what the first did."""
+"""Sweeps end when one moves less than this fraction of the first."""
 
 
 def hals(
@@ -75,7 +75,7 @@ def hals(
     missing_values: MissingValues = None,
     entry_weights: Any = None,
 ) -> NMFResult:
-    """Nonnegative matrix factorization M ~ W H; the problem and the method are described in `gsnmf.nmf.hals`.
+    """Nonnegative matrix factorization M ~ W H by accelerated hierarchical alternating least squares.
 
     Parameters
     ----------
@@ -87,17 +87,17 @@ def hals(
         Where to start. ``"random"``: absolute values of normal numbers. ``"nndsvd"``: nonnegative parts of the leading
         singular vectors; rank at most min(m, n). ``"selection"``: columns and rows chosen by generalized successive
         projection, with their weights; or a `Selection` or `Factorization` of this matrix, with at most ``rank``
-        indices. The objective never rises above that of a pair (W, H) that is given.
+        indices. The objective never rises above that of a given pair (W, H).
     tolerance : float
-        On the relative violation of the optimality conditions.
+        Bound on the relative violation of the optimality conditions.
     max_iterations : int
         Limit on the updates of both factors; a `ConvergenceWarning` says if it was reached.
     n_restarts : int
-        Random starts, of which the one with the smallest error is returned.
+        Number of random starts; the result with the smallest error is returned.
     random_state : int, numpy.random.Generator or None
         Seed.
     missing_values, entry_weights
-        As for `gsnmf.factorize`: what is missing, and how much each entry counts. The error is then that of observed
+        As for `gsnmf.factorize`: what is missing, and how much each entry counts. The error then refers to observed
         entries, and ``init`` must be ``"random"`` or a pair (W, H); see `gsnmf.nmf.observed_hals`.
 
     Returns
@@ -107,7 +107,7 @@ def hals(
     Notes
     -----
     An iteration makes two products with M, O(nnz(M) r), and at most about half as many operations in sweeps. Besides M
-    it holds about eight arrays of the size of W and of H. The number of threads matters only to the rounding of BLAS.
+    it holds about eight arrays of the size of W and of H. The number of threads affects only the rounding of BLAS.
 
     A zero matrix gives zero factors.
 

@@ -23,13 +23,13 @@ from gsnmf.support.arrays import Floats
 from gsnmf.weights import solve_weights
 
 _WEIGHT_TOLERANCE = 1e-2
-"""On the weights of chosen columns and rows; the factorization goes on from there."""
+"""Tolerance for the weights of chosen columns and rows; the factorization goes on from there."""
 
 NAMED_STARTS = ("random", "nndsvd", "selection")
 
 
 def initial_factors(matrix: InMemoryMatrix, rank: int, init: Any, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """W' (r x m) and H (r x n) to start from, in the unit in which the matrix is held; see `gsnmf.nmf.hals.hals`."""
+    """W' (r x m) and H (r x n) to start from, in the unit in which the matrix is held; see `gsnmf.nmf.hals`."""
     if matrix.squared_norm == 0:
         m, n = matrix.shape
         return np.zeros((rank, m), dtype=matrix.dtype), np.zeros((rank, n), dtype=matrix.dtype)
@@ -54,7 +54,7 @@ def _random_factors(matrix: InMemoryMatrix, rank: int, rng: np.random.Generator)
 
 
 def _scaled(matrix: InMemoryMatrix, W: Floats, H: Floats) -> tuple[Floats, Floats]:
-    """The same factors times the common number that makes W H closest to the matrix."""
+    """The same factors, scaled by the common number that makes W H closest to the matrix."""
     explained = inner(W @ W.T, H @ H.T)
     factor = inner(times(matrix.T, W), H) / explained if explained > 0 else 0.0
     left, right = _roots(factor)

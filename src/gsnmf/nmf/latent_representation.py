@@ -18,7 +18,7 @@ With noise the constraint becomes a term of the objective, either of
 The first has a closed form as well. Replacing X by :math:`V V^T X V V^T` and L by :math:`U U^T L U U^T` raises no
 term, so :math:`X = V \hat X V^T`, :math:`L = U \hat L U^T`; changing the signs of pairs of singular vectors changes
 nothing, and by convexity the average over all such changes, which keeps only the diagonals of :math:`\hat X` and
-:math:`\hat L`, is no worse. What is left is one problem a singular value, with the solution
+:math:`\hat L`, is no worse. What is left is one problem per singular value, with the solution
 
 .. math:: \hat x_i + \hat l_i = t_i = \max(0,\; 1 - 1 / (w \sigma_i^2)), \qquad \hat x_i = \hat l_i = t_i / 2 .
 
@@ -81,12 +81,12 @@ def latent_low_rank(
     matrix : array-like, DataFrame or sparse, shape (m, n)
         Finite and nonnegative. float32 stays float32. A sparse matrix is made dense.
     weight : float, optional
-        w, the weight of the error, in the unit of the matrix (1 / its square for the squared error). If left out, the
+        w, the weight of the error, in the unit of the matrix (1 / its square for the squared error). By default the
         representation is exact.
     error : {"squared", "absolute"}
         Frobenius norm, with a closed form, or sum of absolute values, which is robust to a few wrong entries.
     tolerance, max_iterations : float and int
-        Of the ADMM for the absolute error; a `ConvergenceWarning` says if the limit was reached.
+        For the ADMM of the absolute error; a `ConvergenceWarning` says if the limit was reached.
     memory : int
         Bytes that the dense arrays may take; an error is raised if they need more.
 

@@ -1,15 +1,15 @@
-r"""Approximations of low rank without signs: truncated SVD, CUR, pseudo-skeleton.
+r"""Low-rank approximations of any sign: truncated SVD, CUR, pseudo-skeleton.
 
 The truncated singular value decomposition is the best approximation of its rank, and so a bound on the quality of
 every factorization of that rank. CUR and the pseudo-skeleton approximate a matrix from its own columns
-C = M(:, columns) and rows R = M(rows, :), as generalized separable factorization does, but by a product with a matrix
-of any sign between them,
+C = M(:, columns) and rows R = M(rows, :), as generalized separable factorization does, but with a matrix of any sign
+between them,
 
 .. math:: M \approx C\, U\, R,
 
-where CUR takes the U with the smallest error, :math:`U = C^+ M R^+`, and the skeleton the inverse of the block in
-which the columns and rows meet, :math:`U = M(\mathrm{rows}, \mathrm{columns})^{-1}`, which needs no other entry of
-M. Both are exact when columns and rows span those of M.
+where CUR takes the U with the smallest error, :math:`U = C^+ M R^+`, and the skeleton the inverse of the block where
+the columns and rows cross, :math:`U = M(\mathrm{rows}, \mathrm{columns})^{-1}`, which needs no other entry of M. Both
+are exact when columns and rows span those of M.
 
 References
 ----------
@@ -53,9 +53,9 @@ def truncated_svd(matrix: Any, rank: Any) -> SVDResult:
 
     Notes
     -----
-    The leading part is found by a Lanczos method (ARPACK) from products with M alone. Where the smaller dimension is at
-    most 300, or the rank more than 0.3 times it, the whole decomposition is computed instead; a sparse matrix is made
-    dense for that, but refused beyond 2 GiB.
+    The leading part is found by a Lanczos method (ARPACK) from products with M alone. If the smaller dimension is at
+    most 300, or the rank more than 0.3 times it, the full decomposition is computed instead; for that a sparse matrix
+    is made dense, up to 2 GiB.
 
     Examples
     --------
@@ -117,8 +117,8 @@ def cur(
 
     Notes
     -----
-    C and R may be rank deficient. The error is that of the projection on the columns of C and the rows of R, which
-    C U R reaches up to the rounding that a nearly singular C or R brings.
+    C and R may be rank deficient. The reported error is that of the projection on the columns of C and the rows of R. C
+    U R reaches it up to the rounding caused by a nearly singular C or R.
 
     Examples
     --------
@@ -154,7 +154,7 @@ def cur(
 
 
 def skeleton(matrix: Any, rank: Any = None, *, columns: Any = None, rows: Any = None) -> CURResult:
-    r"""Pseudo-skeleton approximation: chosen columns and rows and the inverse of the block in which they meet.
+    r"""Pseudo-skeleton approximation: chosen columns and rows and the inverse of the block where they cross.
 
     .. math:: M \approx C\, M(\mathrm{rows}, \mathrm{columns})^{-1} R
 
@@ -218,13 +218,13 @@ def _check_size(rank: Any, shape: tuple[int, int]) -> int:
 
 
 def _pivots(vectors: Floats) -> Indices:
-    """As many positions as there are vectors, at which they are as independent as a greedy choice makes them."""
+    """One position per vector, chosen greedily so that the vectors are as independent there as possible."""
     pivots = linalg.qr(vectors.T, mode="r", pivoting=True, check_finite=False)[1]
     return np.asarray(pivots[: vectors.shape[1]], dtype=np.intp)
 
 
 def _draw(vectors: Floats, count: int, rng: np.random.Generator) -> Indices:
-    """Positions drawn by leverage, fewer than ``count`` if not so many have any."""
+    """Positions drawn by leverage; fewer than ``count`` if fewer have any."""
     scores = np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64)
     size = min(count, int(np.count_nonzero(scores)))
     return rng.choice(scores.size, size=size, replace=False, p=scores / scores.sum())
@@ -240,7 +240,7 @@ def _basis_and_inverse(block: Floats) -> tuple[Floats, Floats]:
 
 
 def _relative_error(matrix: Matrix, explained: float, W: Floats, H: Floats) -> float:
-    """Of a projection W H of the matrix with the squared norm ``explained``."""
+    """Relative error of a projection W H of the matrix with the squared norm ``explained``."""
     squared_error = matrix.squared_norm - explained
     if squared_error < np.sqrt(np.finfo(matrix.dtype).eps) * matrix.squared_norm:  # the difference has lost its digits
         squared_error = matrix.squared_residual(W, H)

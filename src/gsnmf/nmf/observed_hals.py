@@ -4,8 +4,8 @@ r"""Nonnegative matrix factorization on observed entries, by hierarchical altern
 
 With one factor fixed, every row of the other is a small quadratic problem with a Gram matrix of its own. Sweeps of
 coordinate descent on all of them, first for W and then for H, never raise the objective. The violation of the
-optimality conditions is that of `gsnmf.nmf.hals`, with each unknown in the unit in which its own second derivative is
-one; without holes it is the same number.
+optimality conditions is that of `gsnmf.nmf.hals`, with each unknown scaled so that its second derivative is one;
+without holes it is the same number.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gsnmf.support.arrays import Doubles, Floats
 from gsnmf.support.reasons import StopReason
 
 _SWEEPS = 3
-"""Sweeps over each factor in an iteration, which cost less than the Gram matrices that they share."""
+"""Sweeps over each factor per iteration; they cost less than the Gram matrices that they share."""
 
 
 def observed_start(observed: Observed, rank: int, rng: np.random.Generator) -> tuple[Doubles, Doubles]:

@@ -54,7 +54,7 @@ class NMFResult(LowRankResult):
         the one before plus the change, computed from the change of the factors; so values far below the first one
         carry the rounding of the first one, while ``relative_error`` does not.
     weight : float
-        Of the volume in the objective of `gsnmf.nmf.minimum_volume`, divided by ||M||_F^2; zero elsewhere.
+        Weight of the volume in the objective of `gsnmf.nmf.minimum_volume`, divided by ||M||_F^2; otherwise zero.
     """
 
     optimality: float

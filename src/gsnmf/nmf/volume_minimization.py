@@ -4,9 +4,9 @@ r"""Minimum-volume nonnegative matrix factorization, MV-NMF.
     + \lambda \log\det(W^T W / s^2 + \delta I)
 
 The columns of M are approximated by points in the convex hull of the columns of W and the origin, whose volume grows
-with :math:`\det W^T W`: of all factorizations, the one whose columns of W fit most tightly around the data. It is
-unique if H is sufficiently scattered, which asks far less than separability. The sums of the columns of H are at most
-one (Leplat, Ang and Gillis 2019), or equal to one if the origin is to be left out (Fu et al. 2016).
+with :math:`\det W^T W`. So the columns of W fit as tightly around the data as possible. The factorization is unique if
+H is sufficiently scattered, a much weaker condition than separability. The sums of the columns of H are at most one
+(Leplat, Ang and Gillis 2019), or equal to one if the origin is to be left out (Fu et al. 2016).
 
 :math:`s^2` is the mean squared column norm of W at the start, so that :math:`\delta` and the volume have no unit, and
 
@@ -62,11 +62,11 @@ DEFAULT_TOLERANCE = 1e-3
 DEFAULT_MAX_ITERATIONS = 1000
 
 _EPSILON = 0.1
-"""Sweeps over W and gradient steps on H end when one moves less than this part of what the first did."""
+"""Sweeps over W and gradient steps on H end when one moves less than this fraction of the first."""
 _MAX_STEPS = 10
-"""Gradient steps on H at most in an iteration."""
+"""Largest number of gradient steps on H per iteration."""
 _FIRST_STEPS, _FIRST_EPSILON = 200, 1e-3
-"""The same for the columns of W that the method starts from."""
+"""Largest number of gradient steps on H for the starting columns of W."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def minimum_volume(
     max_iterations: int = DEFAULT_MAX_ITERATIONS,
     random_state: int | np.random.Generator | None = None,
 ) -> NMFResult:
-    r"""Nonnegative factorization M ~ W H with the least volume; see `gsnmf.nmf.minimum_volume` for the problem.
+    r"""Nonnegative factorization M ~ W H whose columns of W span the least volume around the data.
 
     Parameters
     ----------
@@ -126,11 +126,11 @@ def minimum_volume(
         By default W starts as columns of M chosen by successive projection, and H as the best for it. Other factors
         are scaled to meet the constraints.
     tolerance : float
-        On the relative violation of the optimality conditions.
+        Bound on the relative violation of the optimality conditions.
     max_iterations : int
         Limit on the updates of both factors; a `ConvergenceWarning` says if it was reached.
     random_state : int, numpy.random.Generator or None
-        Seed; with the default ``init`` of use only where M has fewer independent columns than the rank.
+        Seed; with the default ``init`` it matters only if M has fewer independent columns than the rank.
 
     Returns
     -------

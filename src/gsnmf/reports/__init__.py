@@ -1,5 +1,5 @@
-"""Reports: what a factorization found, on a page that people can read and send on.
+"""Reports: what a factorization found, on a page to read and share.
 
-`gather` collects what there is to say, `render_report` and `write_report` make the page; the latter need Jinja2, which
-``pip install "gsnmf[cli]"`` brings.
+`gather` collects the content; `render_report` and `write_report` make the page. The latter need Jinja2, which
+``pip install "gsnmf[cli]"`` installs.
 """

@@ -16,7 +16,7 @@ from gsnmf.support.whole_files import whole_file
 
 _STEP, _TOP, _LARGEST = 30.0, 92.0, 12.0
 _PER_LETTER = 7.8
-"""Width of a letter, on average and a little more."""
+"""Width of a letter, slightly above average."""
 _SIDE = 440.0
 
 
@@ -41,9 +41,9 @@ class CellFactor:
     n_cells: int
     genes: tuple[Strength, ...]
     groups: tuple[Strength, ...]
-    """Groups of cells by the part of their cells in which the factor is strongest."""
+    """Groups of cells, by the share of their cells in which the factor is strongest."""
     annotations: tuple[tuple[str, str], ...] = ()
-    """What the object says of a prototype cell."""
+    """What the object says about a prototype cell."""
 
 
 @dataclass(frozen=True)
@@ -111,18 +111,18 @@ class CellFindings:
 
 
 def render_cells(findings: CellFindings) -> str:
-    """The whole page; every name in it is text, whatever it contains."""
+    """The whole page; all names are escaped."""
     return environment().get_template("cells.html").render(f=findings, version=__version__)
 
 
 def write_cells(findings: CellFindings, path: str | Path) -> None:
-    """Write the page to a file, which is complete or not there at all."""
+    """Write the page to a file, completely or not at all."""
     with whole_file(path) as stream:
         stream.write(render_cells(findings).encode())
 
 
 def summary(findings: CellFindings) -> dict[str, Any]:
-    """The findings in short, for machines: what JSON can hold."""
+    """A short machine-readable summary of the findings, ready for JSON."""
     return {
         "title": findings.title,
         "sentence": findings.sentence,

@@ -1,4 +1,4 @@
-"""How a result is vouched for, in words."""
+"""What is known about how good a result is, in words."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Certificate:
 
 
 def certificates(result: Factorization, comparison: Comparison, tolerance: float) -> tuple[Certificate, ...]:
-    """How the weights, the choice, the rank and the quality of a result are vouched for."""
+    """What is known about the weights, the choice, the rank and the quality of a result."""
     return (
         _weights_certificate(result, tolerance),
         _choice_certificate(result),
@@ -36,16 +36,18 @@ def _weights_certificate(result: Factorization, tolerance: float) -> Certificate
         return Certificate(
             False,
             "Weights not optimal to the tolerance",
-            f"Their optimality conditions are violated by {measured}, above the {tolerance:.1e} that was asked for, "
+            f"Their optimality conditions are violated by {measured}, above the requested {tolerance:.1e}, "
             f"after {counted(result.n_iterations, 'iteration')}. The error is right for these weights; better ones "
             "exist.",
         )
     if result.columns.size and result.rows.size:
+        steps = f", after {counted(result.n_iterations, 'iteration')}"
+        spent = steps if result.n_iterations else "; the starting weights already met this"
         return Certificate(
             True,
             "Weights optimal to the tolerance",
-            f"Their problem is convex, and its optimality conditions hold to {measured} (asked for: {tolerance:.1e}), "
-            f"after {counted(result.n_iterations, 'iteration')}.",
+            f"Their problem is convex, and its optimality conditions hold to {measured} (requested: {tolerance:.1e})"
+            f"{spent}.",
         )
     return Certificate(
         True,
@@ -60,8 +62,12 @@ def _choice_certificate(result: Factorization) -> Certificate:
         return Certificate(True, f"Choice by {name}", _searched(result.search))
     for method in methods():
         if method.name == name:
-            return Certificate(True, f"Choice by {name}: {method.title}", f"What is known of it: {method.guarantee}.")
-    return Certificate(True, f"Choice by {name}", "What is known of it is up to whoever made it.")
+            return Certificate(
+                True, f"Choice by {name}: {method.title}", f"What is known about its answer: {method.guarantee}."
+            )
+    return Certificate(
+        True, f"Choice by {name}", "This method is not one of the library's, so nothing is known about its answer."
+    )
 
 
 def _searched(search: SearchRecord) -> str:
@@ -81,7 +87,7 @@ def _members_certificate(mixtures: Mixtures) -> Certificate:
         return Certificate(
             True,
             "Equal shares",
-            f"{allowed}, whose mean it is: means keep what members have in common, not their noise.",
+            f"{allowed} and is their mean: a mean keeps what its members have in common, not their noise.",
         )
     if mixtures.settled:
         return Certificate(
@@ -104,7 +110,7 @@ def _rank_certificate(result: Factorization) -> Certificate:
         return Certificate(
             True, "Nothing left to explain", f"The first {rank} already span the matrix; no more are needed."
         )
-    return Certificate(True, f"All {rank} found", "The search ended because it had as many as were asked for.")
+    return Certificate(True, f"All {rank} found", "The search ended because it had as many as requested.")
 
 
 def _bound_certificate(result: Factorization, comparison: Comparison) -> Certificate:

@@ -36,7 +36,7 @@ class RankFindings:
 
 @dataclass(frozen=True)
 class SideCell:
-    """Quality with so many columns and rows; ``shade`` goes from 0 for the worst to 1 for the best on the map."""
+    """Quality for one pair of numbers; ``shade`` goes from 0 for the worst to 1 for the best on the map."""
 
     quality: float
     shade: float
@@ -53,7 +53,7 @@ class SideFindings:
 
 
 def rank_findings(choice: RankChoice) -> RankFindings:
-    """What to show of the choice of a rank."""
+    """The section about the choice of a rank."""
     left_out = np.maximum(0.0, 1.0 - choice.errors)
     series = [("left-out entries", "ours", left_out), ("whole matrix", "svd", choice.qualities)]
     tried = tuple(
@@ -71,7 +71,7 @@ def rank_findings(choice: RankChoice) -> RankFindings:
 
 
 def side_findings(found: SideMap) -> SideFindings:
-    """What to show of the map."""
+    """The section about the map."""
     low, high = float(found.qualities.min()), float(found.qualities.max())
     lines = tuple(
         (
@@ -87,9 +87,9 @@ def side_findings(found: SideMap) -> SideFindings:
 
 
 def stability_sentence(sure: Stability) -> str:
-    """How the percentages came about, and how alike the refits are as a whole."""
+    """How the percentages were found, and how similar the refits are overall."""
     agreements = ", ".join(f"{change} {percent(a)}" for change, a in zip(CHANGES, sure.agreements, strict=True))
     return (
         f"Stability is how often a factor, or one nearly parallel to it, came back in {3 * sure.n_repeats} refits of "
-        f"changed data; those below 50 % are marked. Agreement of all factors: {agreements}."
+        f"changed data; factors below 50 % are marked. Agreement of all factors: {agreements}."
     )

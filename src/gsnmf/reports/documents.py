@@ -15,7 +15,7 @@ from gsnmf.support.whole_files import whole_file
 
 @dataclass(frozen=True)
 class Word:
-    """A word of a topic; ``strength`` is relative to the strongest, and ``leading`` says that it was chosen."""
+    """A word of a topic; ``strength`` is relative to the strongest, ``leading`` marks a chosen word."""
 
     name: str
     strength: float
@@ -58,7 +58,7 @@ class TopicCard:
     stability : float or None
         How often the topic is found again in parts of the collection; None if it was not measured.
     alternatives : tuple of Substitute
-        What could have been chosen instead, if it is known.
+        What could have been chosen instead, if known.
     """
 
     number: int
@@ -188,11 +188,11 @@ class DocumentFindings:
 
 
 def render_documents(findings: DocumentFindings) -> str:
-    """The whole page; every word, name and text in it is text, whatever it contains."""
+    """The whole page; all words, names and texts are escaped."""
     return environment().get_template("documents.html").render(f=findings, version=__version__)
 
 
 def write_documents(findings: DocumentFindings, path: Any) -> None:
-    """Write the page to a file, which is complete or not there at all."""
+    """Write the page to a file, completely or not at all."""
     with whole_file(Path(path)) as stream:
         stream.write(render_documents(findings).encode())

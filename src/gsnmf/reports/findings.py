@@ -29,7 +29,7 @@ MAX_ROWS = 500
 """Rows of a table of errors."""
 
 UNEXPLAINED = 0.995
-"""Relative error from which a row or column counts as not explained."""
+"""Relative error above which a row or column counts as not explained."""
 
 _ALTERNATIVES = 2
 """Substitutes that are shown for each factor."""
@@ -68,7 +68,7 @@ class MixedMember:
 
 @dataclass(frozen=True)
 class Substitute:
-    """What could have been chosen instead, in the place of ``chosen``, and how many points of quality it costs."""
+    """A substitute for ``chosen``, and how many points of quality it costs."""
 
     name: str
     chosen: str
@@ -90,7 +90,7 @@ class FactorView:
     alternatives: tuple[Substitute, ...] = ()
     picture: str = ""
     stability: float | None = None
-    """How often it came back, if that was asked for."""
+    """How often it came back, if this was requested."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ class Findings:
     rank_choice: RankFindings | None = None
     sides: SideFindings | None = None
     stability: str = ""
-    """How the stability of the factors was found, if it was asked for."""
+    """How the stability of the factors was found, if requested."""
 
     @property
     def mixed(self) -> bool:
@@ -195,11 +195,11 @@ def gather(
     warnings : sequence of str
         What the reader should know.
     tolerance : float
-        That was asked for of the weights.
+        The requested tolerance of the weights.
     rank_choice : RankChoice, optional
-        Why the result has so many factors.
+        Why the result has this number of factors.
     stability : Stability, optional
-        How sure they are.
+        How stable the factors are.
     sides : SideMap, optional
         What other numbers of columns and rows would cost.
     """
@@ -253,7 +253,7 @@ def gather(
 
 
 def _where(result: Factorization) -> str:
-    """Of which entries the quality is, if not of all."""
+    """Which entries the quality refers to, if not all."""
     if result.observation is None:
         return ""
     weighted = ", with their weights" if result.observation.weighted else ""
@@ -265,8 +265,8 @@ def _remarks(result: Factorization) -> tuple[str, ...]:
     remarks = []
     if result.observation is not None:
         remarks.append(
-            f"{percent(result.observed_share)} of the entries are observed, and the quality is that of these. Errors "
-            "of single rows and columns, qualities by rank and pictures are those of the matrix with its holes filled."
+            f"{percent(result.observed_share)} of the entries are observed, and the quality refers to these. Errors of "
+            "single rows and columns, qualities by rank and pictures refer to the matrix with its holes filled."
         )
     if result.clipped_share:
         remarks.append(f"Negative entries, {percent(result.clipped_share)} of the norm, were set to zero.")
@@ -274,7 +274,7 @@ def _remarks(result: Factorization) -> tuple[str, ...]:
 
 
 def summary(findings: Findings) -> dict[str, Any]:
-    """The findings in short, for machines: what JSON can hold."""
+    """A short machine-readable summary of the findings, ready for JSON."""
     return {
         "title": findings.title,
         "source": findings.source,
@@ -327,12 +327,12 @@ def _sentence(result: Factorization, data: LabelledMatrix, comparison: Compariso
 
 
 def _lead(result: Factorization, comparison: Comparison) -> str:
-    """What stands behind the part of the bound that the headline tells."""
+    """The figures behind the fraction of the bound in the headline."""
     if not comparison.svd_quality or not result.selection.n_selected:
         return ""
     return (
         f"Their quality, one minus the relative error of the whole matrix, is {percent(result.quality)}. Truncated "
-        f"SVD, which no factors of this number can beat, has {percent(comparison.svd_quality)}"
+        f"SVD, which no other approximation of this rank can beat, has {percent(comparison.svd_quality)}"
     )
 
 
@@ -374,7 +374,7 @@ def _view(
 
 
 def _substitutes(result: Factorization, data: LabelledMatrix) -> dict[int, tuple[Substitute, ...]]:
-    """What else could have been chosen for each factor; nothing where that would take many passes over the data."""
+    """What else could have been chosen for each factor; nothing if that would take many passes over the data."""
     if not (result.knows_alternatives and result.source.in_memory and result.selection.n_selected):
         return {}
     found: dict[int, tuple[Substitute, ...]] = {}

@@ -19,7 +19,7 @@ _MAX_CHOSEN = 60
 
 @dataclass(frozen=True)
 class Pair:
-    """An image, what the factorization makes of it, and the relative error."""
+    """An image, its reconstruction, and the relative error."""
 
     name: str
     image: str
@@ -42,7 +42,7 @@ class ImageFindings:
     chosen : tuple of (name, picture)
         Chosen images, and mixtures of images.
     n_chosen : int
-        How many were chosen, also if not all are shown.
+        How many were chosen, even if not all are shown.
     pairs : tuple of Pair
         From the best explained to the worst.
     """
@@ -57,7 +57,7 @@ class ImageFindings:
 
 
 def image_findings(explanation: Explanation, data: LabelledMatrix) -> ImageFindings | None:
-    """What there is to see, or None if the matrix holds no images."""
+    """The pictures to show, or None if the matrix holds no images."""
     if data.image_shape is None:
         return None
     height, width = data.image_shape

@@ -11,10 +11,10 @@ from gsnmf.reports.pictures import colour_picture
 from gsnmf.support.arrays import Doubles, Floats
 
 MOST_POINTS = 480
-"""Points of the longer side of a map; larger ones are averaged down."""
+"""Longest side of a map in points; larger maps are averaged down."""
 
 _RAMP = np.array([(26, 20, 62), (34, 76, 138), (24, 142, 140), (112, 196, 92), (252, 231, 60)], dtype=np.float64)
-"""Colours from the least to the largest value, of increasing lightness."""
+"""Colours from the smallest to the largest value, of increasing lightness."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ def colour_scale(low: float, high: float) -> Scale:
 
 
 def rounded(value: float) -> str:
-    """A number to three digits, without an exponent where it is readable without.
+    """A number with three digits, without an exponent if it is readable without.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The page of a report: one file of HTML that opens offline and asks nobody for anything."""
+"""The page of a report: one HTML file that opens offline and loads nothing."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from gsnmf.support.words import counted, grouped, percent, price
 
 
 def render_report(findings: Findings) -> str:
-    """The whole page; every name in it is text, whatever it contains."""
+    """The whole page; all names are escaped."""
     return environment().get_template("report.html").render(f=findings, version=__version__, unexplained=UNEXPLAINED)
 
 
 def write_report(findings: Findings, path: str | Path) -> None:
-    """Write the page to a file, which is complete or not there at all."""
+    """Write the page to a file, completely or not at all."""
     with whole_file(path) as stream:
         stream.write(render_report(findings).encode())
 
 
 @cache
 def environment() -> Environment:
-    """What renders the templates of this package: names are escaped, and what is not given is an error."""
+    """The template environment of this package: names are escaped, and undefined variables are errors."""
     environment = Environment(
         loader=PackageLoader("gsnmf.reports"),
         autoescape=True,

@@ -1,4 +1,4 @@
-"""Arrays as PNG pictures that stand in the page itself."""
+"""Arrays as PNG pictures embedded in the page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gsnmf.support.arrays import Doubles, Floats
 
 MAX_SIDE = 200
-"""Pixels of the longer side of a picture; larger ones are averaged down."""
+"""Longest side of a picture in pixels; larger pictures are averaged down."""
 
 
 def grey_picture(values: Floats, top: float | None = None) -> str:

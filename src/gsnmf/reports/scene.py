@@ -161,7 +161,7 @@ def gather_scene(
 
 
 def render_scene(findings: SceneFindings) -> str:
-    """The whole page; every name in it is text, whatever it contains."""
+    """The whole page; all names are escaped."""
     return environment().get_template("scene.html").render(f=findings, version=__version__)
 
 

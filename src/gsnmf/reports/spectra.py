@@ -15,7 +15,7 @@ WIDTH, HEIGHT = 640.0, 320.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 66.0, 16.0, 14.0, 56.0
 _N_BINS = 20
 N_COLOURS = 8
-"""Colours of the style sheet; further spectra have them again, dashed."""
+"""Number of colours in the style sheet; further spectra reuse them, dashed."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def colour_class(number: int) -> str:
 
 
 def spectra_chart(bands: Floats, spectra: Floats, names: Sequence[str], x_label: str, first: int = 0) -> SpectraChart:
-    """Lines of spectra; ``first`` is the number of the first for its colour."""
+    """Lines of spectra; ``first`` is the number of the first one, which sets its colour."""
     order = np.argsort(bands, kind="stable")
     x, values = np.asarray(bands, dtype=np.float64)[order], np.asarray(spectra, dtype=np.float64)[:, order]
     low, high = float(x[0]), float(x[-1])
@@ -82,7 +82,7 @@ def abundance_histogram(
 ) -> tuple[tuple[float, float, float, str], ...]:
     """Bars of a small histogram over [0, top] in a box of 100 x 40: x, y, height, and what the bar says.
 
-    Heights are by the square root of the counts: most pixels hold nothing of most materials, and one bar would hide all
+    Heights follow the square root of the counts: most pixels hold none of most materials, and one bar would dwarf all
     others.
     """
     counts, edges = np.histogram(abundances, bins=_N_BINS, range=(0.0, top))
