@@ -30,6 +30,40 @@ while True:
     number += 1
 """
 
+_KILLED_AT_EVERY_STEP = """
+import os, signal, sys
+from pathlib import Path
+from gsnmf.support.whole_files import whole_files
+
+def write(folder, word):
+    with whole_files([folder / name for name in "abc"]) as streams:
+        for stream in streams:
+            stream.write(word)
+
+def killed(operation):
+    def either(*arguments, **options):
+        global left
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        left -= 1
+        return operation(*arguments, **options)
+    return either
+
+os.fsync = lambda descriptor: None
+for step in range(100):
+    folder = Path(sys.argv[1], str(step))
+    folder.mkdir()
+    write(folder, b"old")
+    child = os.fork()
+    if child == 0:
+        left = step
+        Path.replace, Path.unlink = killed(Path.replace), killed(Path.unlink)
+        write(folder, b"new")
+        os._exit(0)
+    if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0:
+        break
+"""
+
 
 def test_many_threads_save_to_one_file(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # 80 of them take half a minute on a slow disk
@@ -56,6 +90,50 @@ def test_a_kill_at_any_moment_leaves_a_whole_file(tmp_path):
         assert content == content[:8] * 64
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
+def test_a_set_of_files_is_never_mixed_whenever_its_writer_is_killed(tmp_path):
+    subprocess.run([sys.executable, "-c", _KILLED_AT_EVERY_STEP, str(tmp_path)], check=True, timeout=60)
+    folders = sorted(tmp_path.iterdir(), key=lambda folder: int(folder.name))
+    assert len(folders) > 9  # three old files step aside, three drafts take their places, three old files go
+    for folder in folders:
+        seen = {path.name: path.read_bytes() for path in folder.iterdir() if not path.name.startswith(".")}
+        assert len(set(seen.values())) <= 1, folder.name
+        committed = (folder / ".a.set").exists()
+        assert committed or set(seen) == set("abc")
+        with pytest.raises(RuntimeError), whole_files([folder / name for name in "abc"]):
+            raise RuntimeError  # whoever comes next finishes what was begun, even if it then fails itself
+        wanted = b"new" if committed else set(seen.values()).pop()
+        assert {(folder / name).read_bytes() for name in "abc"} == {wanted}
+        assert not (folder / ".a.set").exists()
+    assert sorted(os.listdir(folders[-1])) == ["a", "b", "c"]
+
+
+def test_threads_that_write_one_set_take_turns(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+
+    def write(word):
+        with whole_files([tmp_path / name for name in "abc"]) as streams:
+            for stream in streams:
+                stream.write(word)
+
+    with ThreadPoolExecutor(8) as pool:
+        for done in [pool.submit(write, b"%d" % number) for number in range(80)]:
+            done.result()
+    assert sorted(os.listdir(tmp_path)) == ["a", "b", "c"]
+    assert len({(tmp_path / name).read_bytes() for name in "abc"}) == 1
+
+
+@pytest.mark.parametrize("record", [b"", b"[", b'[["../x", "a", "k"]]', b"3", b"[[1, 2]]"])
+def test_a_record_that_is_not_one_is_ignored(tmp_path, record):
+    (tmp_path / ".a.set").write_bytes(record)
+    (tmp_path / "a").write_text("old")
+    with whole_files([tmp_path / "a", tmp_path / "b"]) as streams:
+        for stream in streams:
+            stream.write(b"new")
+    assert sorted(os.listdir(tmp_path)) == ["a", "b"]
+    assert (tmp_path / "a").read_text() == "new"
+
+
 def test_stale_drafts_are_removed_and_recent_ones_kept(tmp_path):
     stale, recent = tmp_path / ".f.1-abc.draft", tmp_path / ".f.1-def.draft"
     for draft in (stale, recent):
@@ -76,7 +154,7 @@ def test_a_folder_in_the_way_is_found_before_the_work(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["a", "b"]
 
 
-@pytest.mark.parametrize("fails_at", range(1, 6))
+@pytest.mark.parametrize("fails_at", range(1, 7))
 def test_a_rename_that_fails_gives_back_what_was_there(tmp_path, monkeypatch, fails_at):
     names = ("a", "b", "c")
     for name in names:
