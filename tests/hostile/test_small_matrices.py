@@ -69,3 +69,26 @@ def test_error_of_single_precision_is_what_it_says(hold, seed):
         P1, P2 = weights.column_weights.astype(np.float64), weights.row_weights.astype(np.float64)
         error = np.linalg.norm(exact - exact[:, columns] @ P1 - P2 @ exact[rows])
         assert weights.relative_error == pytest.approx(error / (np.linalg.norm(exact) or 1.0), abs=1e-6)
+
+
+_SMALLER = np.array([[1.0, 2.0, 1.0, 0.5], [0.5, 1.0, 3.0, 1.0], [2.0, 0.25, 1.0, 1.5], [1.0, 1.0, 0.125, 2.0]])
+_FORMS = {"C": np.ascontiguousarray, "Fortran": np.asfortranarray, "CSR": sp.csr_array, "CSC": sp.csc_array}
+
+
+def _with_ties():
+    """Matrices on which rounding decided: copies of columns, and symmetric ones."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        yield rng.random((6, 5))[:, rng.integers(5, size=11)]
+        yield rng.poisson(0.7, (9, 7)) + 0.1
+    yield _SMALLER + _SMALLER.T
+
+
+@pytest.mark.parametrize("method", ["convex", "gs-fgm"])
+def test_memory_order_and_format_decide_nothing(method):
+    for M in _with_ties():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            found = {name: gsnmf.select(form(M), 3, method=method) for name, form in _FORMS.items()}
+        chosen = {name: (one.columns.tolist(), one.rows.tolist()) for name, one in found.items()}
+        assert all(other == chosen["C"] for other in chosen.values()), chosen

@@ -28,6 +28,8 @@ _TIE = 0.1
 """Relative difference up to which diagonal entries count as nearly equal."""
 _MAX_TIES = 5
 """How many indices on each side of the border may be in doubt."""
+EQUAL = 1e-6
+"""Relative difference up to which numbers count as equal, so that rounding decides nothing."""
 
 
 def largest_diagonal(solution: ConvexSolution, n_columns: int, n_rows: int, method: str) -> Selection:
@@ -44,7 +46,8 @@ def _largest_of_each(solution: ConvexSolution, n_columns: int, n_rows: int, meth
 def largest_of_both(solution: ConvexSolution, rank: int, method: str) -> Selection:
     """The columns and rows with the ``rank`` largest entries of both diagonals together."""
     diagonal = np.concatenate([solution.column_diagonal, solution.row_diagonal])
-    chosen = np.argsort(-diagonal, kind="stable")[:rank]
+    indices = np.concatenate([solution.columns, solution.rows + solution.X.shape[1]])
+    chosen = _from_largest(diagonal, indices)[:rank]
     n_columns = int((chosen < solution.columns.size).sum())
     return _largest_of_each(solution, n_columns, chosen.size - n_columns, method, rank)
 
@@ -64,7 +67,7 @@ def settle_ties(selection: Selection, solution: ConvexSolution, matrix: InMemory
             trial = list(chosen)
             trial[axis] = np.where(chosen[axis] == leaves, enters, chosen[axis])
             trial_error = solve_weights(matrix, *trial).relative_error
-            if trial_error < error:
+            if trial_error < (1.0 - EQUAL) * error:
                 chosen, error = trial, trial_error
     return replace(selection, columns=chosen[0], rows=chosen[1])
 
@@ -73,8 +76,8 @@ def _ties(chosen: Indices, indices: Indices, diagonal: Floats) -> list[tuple[int
     """Pairs of a chosen index and another one whose diagonal entry is nearly as large, the closest pairs first."""
     own = np.isin(indices, chosen)
     inside, outside = np.flatnonzero(own), np.flatnonzero(~own)
-    inside = inside[np.argsort(diagonal[inside], kind="stable")[:_MAX_TIES]]
-    outside = outside[np.argsort(-diagonal[outside], kind="stable")[:_MAX_TIES]]
+    inside = inside[_from_largest(diagonal[inside], indices[inside])[::-1][:_MAX_TIES]]
+    outside = outside[_from_largest(diagonal[outside], indices[outside])[:_MAX_TIES]]
     close = [(i, o) for i in inside for o in outside if diagonal[o] >= (1.0 - _TIE) * diagonal[i]]
     close.sort(key=lambda pair: diagonal[pair[0]] - diagonal[pair[1]])
     return [(int(indices[i]), int(indices[o])) for i, o in close]
@@ -88,8 +91,8 @@ def by_importance(
     What must be chosen comes first.
     """
     important: dict[Axis, Indices] = {
-        "columns": solution.columns[_importance(solution.X.T, rank)],
-        "rows": solution.rows[_importance(solution.Y, rank)],
+        "columns": _importance(solution.X.T, solution.columns, rank),
+        "rows": _importance(solution.Y, solution.rows, rank),
     }
     projection = matrix.projection(rank, COLUMNS_AND_ROWS)
     picks: list[tuple[Axis, int]] = []
@@ -102,7 +105,7 @@ def by_importance(
         n_columns = sum(axis == "columns" for axis, _ in picks)
         axes = COLUMNS_AND_ROWS if limits is None else limits.open_axes(n_columns, len(picks) - n_columns)
         gains = {axis: _next_gain(queues[axis], projection, axis) if axis in axes else 0.0 for axis in queues}
-        axis: Axis = "columns" if gains["columns"] >= gains["rows"] else "rows"
+        axis: Axis = "columns" if gains["columns"] >= (1.0 - EQUAL) * gains["rows"] else "rows"
         if gains[axis] <= 0.0:
             break
         picks.append((axis, queues[axis].pop(0)))
@@ -152,11 +155,29 @@ def automatic_sizes(solution: ConvexSolution, threshold: float | None = None) ->
 
 
 def _largest(indices: Indices, diagonal: Floats, count: int) -> Indices:
-    return indices[np.argsort(-diagonal, kind="stable")[:count]]
+    return indices[_from_largest(diagonal, indices)[:count]]
 
 
-def _importance(vectors: Floats, rank: int) -> Indices:
-    """The first columns of ``vectors`` in SPA order: more than can be chosen, because some are already explained."""
-    if vectors.shape[1] == 0:
-        return np.empty(0, dtype=np.intp)
-    return successive_projection(hold(vectors), min(vectors.shape[1], 2 * rank + 10), axis="columns").columns
+def _from_largest(values: Floats, indices: Indices) -> Indices:
+    """Positions of the values in descending order; values that count as equal are ordered by index."""
+    order = np.argsort(-values, kind="stable")
+    descending = values[order]
+    falls = descending[1:] < (1.0 - EQUAL) * descending[:-1]
+    group = np.concatenate([[0], np.cumsum(falls)])[: order.size]
+    return np.asarray(order[np.lexsort((indices[order], group))])
+
+
+def _importance(vectors: Floats, indices: Indices, rank: int) -> Indices:
+    """The first of ``indices`` in the order of SPA on their columns of ``vectors``.
+
+    More than can be chosen, because some are already explained. Entries are rounded to 20 bits, which is much finer
+    than the accuracy of the solution, so that copies of a column are equal and the first of them wins.
+    """
+    if indices.size == 0:
+        return indices
+    sorted_indices = np.sort(indices)
+    fractions, exponents = np.frexp(vectors[:, np.argsort(indices)])
+    rounded = np.ldexp(np.round(np.ldexp(fractions, 20)), exponents - 20)
+    return sorted_indices[
+        successive_projection(hold(rounded), min(indices.size, 2 * rank + 10), axis="columns").columns
+    ]

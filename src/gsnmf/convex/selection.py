@@ -19,10 +19,11 @@ from gsnmf.convex.exact import solve_exact
 from gsnmf.convex.fast_gradient import fast_gradient, memory_needed
 from gsnmf.convex.model import ConvexModel
 from gsnmf.convex.penalties import TRACE, Penalty
-from gsnmf.convex.postprocess import by_importance, completed, largest_diagonal, largest_of_both, settle_ties
+from gsnmf.convex.postprocess import EQUAL, by_importance, completed, largest_diagonal, largest_of_both, settle_ties
 from gsnmf.convex.solve import SELECTION_GAP, Start, is_trivial, started_solver
 from gsnmf.convex.working_set import DEFAULT_MEMORY, WorkingSetSolver
 from gsnmf.matrices import InMemoryMatrix
+from gsnmf.matrices.holding import hold
 from gsnmf.matrices.protocol import largest_of
 from gsnmf.results import ConvexSolution, Selection
 from gsnmf.selection.constraints import Limits
@@ -38,6 +39,8 @@ _PATH_GAP = 3e-2
 _RANKING = 1e-3
 """Tolerance on the weights of selections that are ranked."""
 _EXACT_FIT = 1e-6
+_ROUNDING = 16.0
+"""Relative errors below this many units of rounding count as equal."""
 _GIVEN_SIZES = 0.5
 """lambda~ if the numbers of columns and of rows are given."""
 _PATIENCE = 2
@@ -65,6 +68,7 @@ def convex_selection(
     is the GSPA selection (SPA for one axis) of the same rank, if already known. With ``limits``, the model
     is solved without what is excluded, and the choice is in order of importance after what is included.
     """
+    matrix = matrix.in_one_order()
     size = rank if isinstance(rank, int) else sum(rank)
     if limits is not None:
         start = generalized_successive_projection(matrix, size, limits=limits)
@@ -113,6 +117,7 @@ def fast_gradient_selection(
             f"method={method!r} holds all of X and Y, about {needed / 2**30:.0f} GiB for a matrix of shape "
             f"{matrix.shape}; use method='convex', which solves the same model on a working set."
         )
+    matrix = hold(matrix.columns(np.arange(matrix.shape[1])))  # one memory order, so that rounding decides nothing
     given = not isinstance(rank, int)
     size = sum(rank) if not isinstance(rank, int) else rank
     start = Start.of(matrix, size, axes)
@@ -169,6 +174,7 @@ class _Search:
         size = rank if isinstance(rank, int) else sum(rank)
         self._best = Selection.of_indices(start.columns, start.rows, method, size)
         self._error = math.inf
+        self._rounding = _ROUNDING * float(np.finfo(matrix.dtype).eps)
         self.settled = start.relative_error <= _EXACT_FIT and (
             isinstance(rank, int) or rank == (start.columns.size, start.rows.size)
         )
@@ -180,8 +186,9 @@ class _Search:
             solve_weights(self.matrix, selection.columns, selection.rows, tolerance=_RANKING).relative_error
             for selection in selections
         ]
-        best = int(np.argmin(errors))
-        if errors[best] >= self._error:
+        errors = [max(error, self._rounding) for error in errors]
+        best = next(i for i, error in enumerate(errors) if error <= (1.0 + EQUAL) * min(errors))
+        if errors[best] >= (1.0 - EQUAL) * self._error:
             return False
         self._best, self._error = selections[best], errors[best]
         return True

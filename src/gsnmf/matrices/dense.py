@@ -52,6 +52,9 @@ class DenseMatrix(InMemoryMatrix):
     def raw_columns(self, indices: Indices) -> Floats:  # noqa: D102
         return self._data[:, indices]
 
+    def in_one_order(self) -> DenseMatrix:  # noqa: D102
+        return self if self._held.flags.c_contiguous else DenseMatrix(np.ascontiguousarray(self._held))
+
     def submatrix(self, indices: Indices) -> Floats:  # noqa: D102
         return self._held if indices.size == self.shape[1] else self.columns(indices)
 

@@ -36,6 +36,10 @@ class InMemoryMatrix(Matrix):
     def raw_columns(self, indices: Indices) -> Floats:  # noqa: D102
         return np.ldexp(self.columns(indices), self.exponent)
 
+    def in_one_order(self) -> InMemoryMatrix:
+        """The same matrix, so that products round alike however the entries were given; a copy if need be."""
+        return self
+
     def submatrix(self, indices: Indices) -> Floats | sp.csc_array:
         """The columns at increasing ``indices``, sparse if the matrix is. All columns of a dense one are not copied."""
         return self.columns(indices)
