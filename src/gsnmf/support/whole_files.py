@@ -4,7 +4,7 @@ A file is first written as a draft in the same folder, under a name that no othe
 to disk, then renamed. Drafts that a killed process left behind are removed when the same file is next written.
 
 Several files of one folder that belong together are replaced as a set. When all drafts are on disk, a *record* lists
-them; then all old files are moved aside, and the drafts are renamed. If a rename fails, the old files are moved back. If
+them; then all old files are moved aside, and the drafts are renamed. If a rename fails, they are moved back. If
 the process is killed, the visible files are all old or all new, never a mixture, and the next writer of the set finds
 the record and completes the renames. The record is locked meanwhile (except on Windows), so two processes take turns.
 """
