@@ -8,6 +8,8 @@
 | `dense`, `sparse`, `chunked` | the kinds: NumPy, SciPy, Dask |
 | `projection`, `residual_norms` | what is left after projections on chosen columns and rows |
 | `scaling` | equal sums of rows and of columns |
+| `entrance`, `clipping`, `observed` | the entrance for data with missing entries, entry weights or negative entries |
+| `completion`, `low_rank_sum` | holes filled by a low-rank matrix |
 """
 
 from gsnmf.matrices.in_memory import InMemoryMatrix
