@@ -253,7 +253,7 @@ class TestErrors:
         [
             (["none.csv", "--rank", "2"], 1, "none.csv: No such file or directory"),
             (["m.npy"], 2, "--rank"),
-            (["m.npy", "--rank", "x"], 2, "--rank must be a positive integer or a pair such as 6,4; got 'x'."),
+            (["m.npy", "--rank", "x"], 2, "--rank must be a positive integer, a pair such as 6,4, a range"),
             (["m.npy", "--rank", "0"], 2, "got '0'."),
             (["m.npy", "--rank", "1,2,3"], 2, "got '1,2,3'."),
             (["m.npy", "--rank", "99"], 1, "rank must be in [1, 12] for a matrix of shape (12, 9); got 99."),

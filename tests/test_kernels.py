@@ -152,8 +152,9 @@ def test_gram_rows_of_a_sparse_matrix(policy, dtype):
 
 @pytest.mark.parametrize("form", ["csr", "csc"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_sums_of_columns(monkeypatch, form, dtype):
-    monkeypatch.setattr(sparse_products, "_ENTRIES_AT_ONCE", 37)
+@pytest.mark.parametrize("compiled", [False, True])
+def test_sums_of_columns(monkeypatch, form, dtype, compiled):
+    monkeypatch.setattr(sparse_products, "small", lambda work: not compiled)
     matrix = sp.random_array((50, 30), density=0.1, format=form, rng=np.random.default_rng(RNG_SEED), dtype=dtype)
     dense = matrix.toarray().astype(np.float64)
     assert_allclose(sparse_column_sums(matrix), dense.sum(axis=0), rtol=1e-13)

@@ -15,6 +15,7 @@ from gsnmf.convex.uniqueness import Equilibrated, equilibrate, extreme_columns, 
 from gsnmf.matrices.checks import check_count, check_matrix, check_positive, check_rank_pair
 from gsnmf.support.arrays import Doubles, Flags, Floats, Indices
 from gsnmf.support.reasons import StopReason
+from gsnmf.support.warning import warn_caller
 
 MAX_VARIABLES = 20_000
 """Largest n^2 + m^2 that `solve_exact` accepts."""
@@ -172,11 +173,10 @@ def solve_exact(
     outcome = _smallest(core, largest, deadline) if sizes is None else _with_sizes(core, sizes, deadline)
     solution = _solution(dense, scaled, core, outcome, sizes)
     if not solution.proved:
-        warnings.warn(
+        warn_caller(
             f"Not settled within time_limit={time_limit} s: at least {solution.lower_bound} columns and rows are "
             f"needed, {solution.n_selected if solution.found else 'none'} found. Raise time_limit.",
             ConvergenceWarning,
-            stacklevel=2,
         )
     return solution
 

@@ -9,7 +9,6 @@ counts columns and rows), and then solves the best value again to the requested 
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 
 import numpy as np
@@ -29,6 +28,7 @@ from gsnmf.results import ConvexSolution, Selection
 from gsnmf.selection.constraints import Limits
 from gsnmf.selection.successive_projection import generalized_successive_projection
 from gsnmf.support.arrays import COLUMNS_AND_ROWS, Axes, Axis, Indices
+from gsnmf.support.warning import warn_caller
 from gsnmf.weights import solve_weights
 
 PATH = tuple(float(value) for value in np.logspace(1, -3, 10))
@@ -87,12 +87,11 @@ def convex_selection(
         chosen = settle_ties(largest_diagonal(solution, *rank, method), solution, matrix)
         selection = _completed(chosen, rank, matrix, first)
     if warn and solution is not None and not solution.converged:
-        warnings.warn(
+        warn_caller(
             f"The convex model stopped at a relative gap of {solution.gap:.1e}, above {tolerance:.1e} "
             f"({solution.stop_reason}): the choice may be right, but is not certified. The less noise, the more steps "
             "it takes; gsnmf.convex.solve_convex has no limit on them but max_iterations.",
             ConvergenceWarning,
-            stacklevel=5,  # the caller of gsnmf.select
         )
     return selection
 

@@ -11,7 +11,6 @@ that the solution must meet.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -27,6 +26,7 @@ from gsnmf.matrices.checks import check_count, check_positive, check_rank
 from gsnmf.results import ConvexSolution, Selection
 from gsnmf.selection.successive_projection import generalized_successive_projection, successive_projection
 from gsnmf.support.arrays import COLUMNS_ALONE, COLUMNS_AND_ROWS, Axes, Floats, Indices
+from gsnmf.support.warning import warn_caller
 from gsnmf.weights import solve_weights
 
 SELECTION_GAP = 1e-2
@@ -188,11 +188,10 @@ def _meet_noise(
             solution = trial
             break
     if solution.residual_norm > target:
-        warnings.warn(
+        warn_caller(
             f"No lambda meets noise={noise:.3g}: the smallest tried, {solution.strength:.3g}, leaves "
             f"{noise * solution.residual_norm / target:.3g}; ask for more noise, or raise max_iterations.",
             ConvergenceWarning,
-            stacklevel=3,
         )
     return solution
 
@@ -213,18 +212,16 @@ def _in_unit(solution: ConvexSolution, exponent: int) -> ConvexSolution:
 
 def _warn(solution: ConvexSolution, matrix: Matrix, start: Start, tolerance: float, rank: int) -> None:
     if not solution.converged:
-        warnings.warn(
+        warn_caller(
             f"The convex model stopped at a relative gap of {solution.gap:.1e}, above the tolerance {tolerance:.1e} "
             f"({solution.stop_reason}); raise tolerance, max_iterations or memory.",
             ConvergenceWarning,
-            stacklevel=3,
         )
     if rank < min(matrix.shape) and is_trivial(solution, matrix.shape):
         better = 4.0 * max(solution.strength, start.squared_error / min(matrix.shape))
-        warnings.warn(
+        warn_caller(
             f"lambda = {solution.strength:.3g} is so small that the solution is about a multiple of the identity, "
             f"which explains every matrix; try lambda = {better:.3g} (relative_strength times "
             f"{better / solution.strength:.3g}).",
             RuntimeWarning,
-            stacklevel=3,
         )

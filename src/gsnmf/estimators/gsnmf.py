@@ -438,7 +438,7 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         data = admitted_samples(
             self, X, reset=reset, names=names, missing_values=self.missing_values, negative=self.negative
         )
-        data.warn(name="X", stacklevel=4, of_empty=reset)
+        data.warn(name="X", of_empty=reset)
         return data.held
 
     def _remember(self, result: Factorization, names: tuple[str, ...] | None, feature_weight: Doubles | None) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +12,7 @@ from gsnmf.matrices.checks import as_floats, check_matrix
 from gsnmf.matrices.remedies import negative_share
 from gsnmf.support.arrays import Floats, RawMatrix
 from gsnmf.support.records import Record
+from gsnmf.support.warning import warn_caller
 
 LARGE_SHARE = 0.01
 """Share of the norm above which a warning says that more than noise was cut off."""
@@ -75,12 +75,10 @@ def clip_negative(matrix: Any, *, name: str = "matrix") -> Clipped:
     return Clipped(clipped, n_clipped, share)
 
 
-def warn_of_clipping(n_clipped: int, clipped_share: float, *, name: str = "matrix", stacklevel: int = 3) -> None:
+def warn_of_clipping(n_clipped: int, clipped_share: float, *, name: str = "matrix") -> None:
     """Warn the caller of a public function that more than noise was cut off."""
     if clipped_share > LARGE_SHARE:
-        warnings.warn(
+        warn_caller(
             f"The negative entries of {name} were set to zero: {n_clipped} in number, {100 * clipped_share:.3g} % of "
             "its norm. That is more than noise: look at the data, or add a constant to it first.",
-            UserWarning,
-            stacklevel=stacklevel,
         )

@@ -40,11 +40,11 @@ class Admitted:
     n_clipped: int = 0
     clipped_share: float = 0.0
 
-    def warn(self, *, name: str = "matrix", stacklevel: int = 3, of_empty: bool = True) -> None:
+    def warn(self, *, name: str = "matrix", of_empty: bool = True) -> None:
         """Warn the caller of a public function about empty rows and columns, and if much was cut off."""
         if of_empty:
-            warn_of_empty(self.held, name=name, stacklevel=stacklevel + 1)
-        warn_of_clipping(self.n_clipped, self.clipped_share, name=name, stacklevel=stacklevel + 1)
+            warn_of_empty(self.held, name=name)
+        warn_of_clipping(self.n_clipped, self.clipped_share, name=name)
 
 
 def admit(

@@ -7,7 +7,6 @@ dense array.
 from __future__ import annotations
 
 import math
-import warnings
 from functools import cached_property
 from typing import Any, Literal
 
@@ -18,6 +17,7 @@ from gsnmf.kernels.observed_entries import Entries
 from gsnmf.matrices.checks import as_floats, check_matrix, check_with_largest
 from gsnmf.matrices.protocol import safe_exponent
 from gsnmf.support.arrays import Doubles, Flags, Floats, Indices, RawMatrix
+from gsnmf.support.warning import warn_caller
 from gsnmf.support.words import columns_and_rows
 
 MissingValues = float | Literal["unstored"] | None
@@ -213,17 +213,15 @@ def check_missing_values(missing_values: Any) -> MissingKind:
     raise ValueError(f"missing_values must be numpy.nan, 'unstored' or None; got {missing_values!r}.")
 
 
-def warn_of_empty(held: Any, *, name: str = "matrix", stacklevel: int = 3) -> None:
+def warn_of_empty(held: Any, *, name: str = "matrix") -> None:
     """Warn the caller of a public function about rows and columns without an observed entry."""
     if not isinstance(held, Observed):
         return
     empty_columns, empty_rows = held.T.empty_rows.size, held.empty_rows.size
     if empty_columns or empty_rows:
-        warnings.warn(
+        warn_caller(
             f"No entry is observed in {columns_and_rows(empty_columns, empty_rows)} of {_called(name)}. Such columns "
             "and rows are not chosen, and predicted as zero; leave them out if that is not wanted.",
-            UserWarning,
-            stacklevel=stacklevel,
         )
 
 

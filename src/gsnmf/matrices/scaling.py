@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -20,6 +19,7 @@ from gsnmf.matrices.wrapping import wrap_in_memory
 from gsnmf.support.arrays import Doubles, Flags, Floats, RawMatrix
 from gsnmf.support.reasons import StopReason
 from gsnmf.support.records import Record
+from gsnmf.support.warning import warn_caller
 
 Exponents: TypeAlias = NDArray[np.int32]
 
@@ -203,7 +203,7 @@ def scaling_of(
         raise TypeError(f"scaling needs the entries of the matrix themselves; got a {type(matrix).__name__}.")
     scaling = _scale(matrix.data, tolerance, max_iterations)
     if not scaling.converged:
-        warnings.warn(_advice(scaling, tolerance), ConvergenceWarning, stacklevel=3)
+        warn_caller(_advice(scaling, tolerance), ConvergenceWarning)
     return scaling
 
 

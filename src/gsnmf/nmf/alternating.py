@@ -21,7 +21,6 @@ A. Ang, N. Gillis, Accelerating nonnegative matrix factorization algorithms usin
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -33,6 +32,7 @@ from gsnmf.matrices.protocol import Matrix
 from gsnmf.nmf.results import NMFResult
 from gsnmf.support.arrays import Doubles, Floats
 from gsnmf.support.reasons import StopReason
+from gsnmf.support.warning import warn_caller
 
 _SMALL_RESIDUAL = 1e-3
 """A violation is relative to the residual or, if that is larger, to this fraction of the matrix."""
@@ -157,10 +157,9 @@ def unit_exponents(exponent: int) -> tuple[int, int]:
 def warn_unless_converged(result: NMFResult, tolerance: float, name: str) -> None:
     """Warn the caller of a public function that the factors did not reach the tolerance."""
     if not result.converged:
-        warnings.warn(
+        warn_caller(
             f"{name} stopped after {result.n_iterations} iterations ({result.stop_reason}) with an optimality "
             f"violation of {result.optimality:.1e}, above the tolerance {tolerance:.1e}; raise max_iterations or "
             "tolerance.",
             ConvergenceWarning,
-            stacklevel=3,
         )

@@ -39,7 +39,6 @@ ECML PKDD 2013, doi:10.1007/978-3-642-40991-2_15.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -54,6 +53,7 @@ from gsnmf.nmf.alternating import inner
 from gsnmf.nmf.results import LatentLowRankResult
 from gsnmf.support.arrays import Floats
 from gsnmf.support.reasons import StopReason
+from gsnmf.support.warning import warn_caller
 
 DEFAULT_TOLERANCE = 1e-4
 DEFAULT_MAX_ITERATIONS = 1000
@@ -128,11 +128,10 @@ def latent_low_rank(
         held, dense, (U, values, V), float(np.ldexp(weight, held.exponent)), tolerance, max_iterations
     )
     if not result.converged:
-        warnings.warn(
+        warn_caller(
             f"gsnmf.nmf.latent_low_rank stopped after {result.n_iterations} iterations with a relative residual of "
             f"{result.optimality:.1e}, above the tolerance {tolerance:.1e}; raise max_iterations or tolerance.",
             ConvergenceWarning,
-            stacklevel=2,
         )
     return result
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +18,7 @@ from gsnmf.matrices.protocol import Matrix
 from gsnmf.matrices.wrapping import check_block
 from gsnmf.results import Weights
 from gsnmf.support.arrays import Axis, Floats, Indices
+from gsnmf.support.warning import warn_caller
 from gsnmf.weights.by_rows import solve_by_rows
 from gsnmf.weights.joint import JointProblem, solve_joint
 from gsnmf.weights.observed_anchors import solve_anchored
@@ -133,12 +133,11 @@ def _mixtures(held: Matrix | Observed, columns: Indices, rows: Indices, axis: Ax
 def warn_unless_converged(weights: Weights, tolerance: float) -> None:
     """Warn the caller of a public function that the weights did not reach the tolerance."""
     if not weights.converged:
-        warnings.warn(
+        warn_caller(
             f"The weights stopped after {weights.n_iterations} iterations with an optimality violation of "
             f"{weights.optimality:.1e}, above the tolerance {tolerance:.1e}; raise max_iterations or tolerance "
             "(max_iter or tol of an estimator).",
             ConvergenceWarning,
-            stacklevel=3,
         )
 
 

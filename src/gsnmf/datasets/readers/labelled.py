@@ -83,7 +83,7 @@ class LabelledMatrix(Record):
     def checked(self, *, missing_values: MissingValues = None, negative: Negative = "error") -> LabelledMatrix:
         """The same with the matrix as its check leaves it: floating-point numbers, canonical if it is sparse."""
         data = self._admitted(missing_values, negative)
-        data.warn(name=self.source or "matrix", stacklevel=4)
+        data.warn(name=self.source or "matrix")
         matrix = data.held.data if isinstance(data.held, Matrix) else data.data
         copy = replace(self, matrix=matrix, clipped_share=data.clipped_share)
         copy.__dict__["held"] = data.held

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, cast
 
 import dask.array as da
@@ -11,6 +10,7 @@ import scipy.sparse as sp
 
 from gsnmf.matrices.checks import check_matrix, float_type
 from gsnmf.support.arrays import Doubles, RawMatrix, Sparse
+from gsnmf.support.warning import warn_caller
 
 _MANY_CHUNKS = 2000
 _SMALL_CHUNK = 1 << 16
@@ -33,11 +33,9 @@ def check_dask_array(matrix: da.Array, name: str) -> da.Array:
     float_type(matrix.dtype, name)
     n_entries = matrix.shape[0] * matrix.shape[1]
     if matrix.npartitions > _MANY_CHUNKS and n_entries < _SMALL_CHUNK * matrix.npartitions:
-        warnings.warn(
+        warn_caller(
             f"{name} has {matrix.npartitions} chunks of about {n_entries // matrix.npartitions} entries, and every "
             f"pass over it takes about a millisecond per chunk; {name}.rechunk('64 MiB') makes them larger.",
-            UserWarning,
-            stacklevel=4,
         )
     return matrix
 
