@@ -7,8 +7,8 @@ import pytest
 NAMES = {
     "gsnmf": """GSNMF Constraints ConvexSolution Factor Factorization GSNMFSelector Method RankChoice RankPath
         Scaling SearchRecord Selection SideMap Stability StopReason Table Weights __version__ applications choose_rank
-        convex datasets factorize fit_weights load methods metrics nmf rank_path save scale select side_map
-        stability""",
+        convex datasets factorize fit_weights load methods metrics nmf rank_path report save scale select
+        side_map stability""",
     "gsnmf.convex": """ExactSolution Uniqueness automatic_sizes check_uniqueness is_separable project solve_convex
         solve_exact""",
     "gsnmf.nmf": """CURResult LatentLowRankResult LowRankResult NMFResult SVDResult cur hals latent_low_rank

@@ -137,7 +137,7 @@ class TestCommand:
         folder = table / "reviews-topics"
         assert sorted(path.name for path in folder.iterdir()) == [
             "documents.csv",
-            "result.npz",
+            "model.npz",
             "topics.html",
             "topics.json",
         ]
@@ -149,7 +149,7 @@ class TestCommand:
         assert [row["document"] for row in rows] == [f"r{i}" for i in range(30)]
         assert {(row["label"], row["topic"]) for row in rows}.__len__() == 3
         assert rows[0]["date"] == "2000-01-01"
-        assert gsnmf.factorization.saving.load_provenance(folder / "result.npz") == short
+        assert gsnmf.load(folder / "model.npz").ids == tuple(row["document"] for row in rows)
 
     def test_json_and_quiet(self, table, capsys):
         assert run(["topics", "reviews.csv", "--rank", "2", "--json", "--no-compare", "--out", "deep/er"]) == 0

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from gsnmf.estimators.selector import GSNMFSelector
     from gsnmf.factorization.functions import factorize, select
     from gsnmf.factorization.registry import Method, methods
-    from gsnmf.factorization.saving import load, save
     from gsnmf.matrices.scaling import Scaling, scale
+    from gsnmf.outputs import load, report, save
     from gsnmf.results import ConvexSolution, Factor, Factorization, SearchRecord, Selection, Weights
     from gsnmf.search.ranks import RankPath, rank_path
     from gsnmf.selection.constraints import Constraints
@@ -53,6 +53,7 @@ __all__ = [
     "metrics",
     "nmf",
     "rank_path",
+    "report",
     "save",
     "scale",
     "select",
@@ -73,10 +74,11 @@ _HOMES = {
     "select": "factorization.functions",
     "Method": "factorization.registry",
     "methods": "factorization.registry",
-    "load": "factorization.saving",
-    "save": "factorization.saving",
     "Scaling": "matrices.scaling",
     "scale": "matrices.scaling",
+    "load": "outputs",
+    "report": "outputs",
+    "save": "outputs",
     "Constraints": "selection.constraints",
     "ConvexSolution": "results",
     "SearchRecord": "results",

@@ -31,7 +31,7 @@ FILE is one of:
   -                    standard input, with --format csv, tsv, jsonl or lines
 
 Into the output folder go topics.html (open it in a browser, send it on), documents.csv (every document with its topic),
-topics.json, and result.npz (the factorization; gsnmf.load reads it).
+topics.json, and model.npz (everything, with the texts; gsnmf.load reads it).
 
 Examples:
 
@@ -168,7 +168,7 @@ def _write(
     """All files, or none if anything goes wrong before the last is complete; what was found, in short."""
     from gsnmf.applications.topic_modelling.files import documents_csv, summary
     from gsnmf.applications.topic_modelling.reporting import gather_documents
-    from gsnmf.factorization.saving import write
+    from gsnmf.applications.topic_modelling.saving import write_model
     from gsnmf.reports.documents import render_documents
     from gsnmf.support.whole_files import whole_files
 
@@ -176,9 +176,9 @@ def _write(
     findings = gather_documents(model, title=title, bound=compare, parameters=parameters, warnings=notes)
     short = summary(model, findings)
     folder.mkdir(parents=True, exist_ok=True)
-    names = ("result.npz", "topics.json", "documents.csv", "topics.html")
+    names = ("model.npz", "topics.json", "documents.csv", "topics.html")
     with whole_files([folder / name for name in names]) as (archive, in_short, table, page):
-        write(model.result, archive, provenance=short)
+        write_model(model, archive)
         in_short.write((json.dumps(short, indent=2, ensure_ascii=False) + "\n").encode())
         table.write(documents_csv(model).encode())
         page.write(render_documents(findings).encode())

@@ -274,10 +274,7 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         int array, shape (n_samples,)
             -1 for a sample without coefficients.
         """
-        W = self.transform(X)
-        if self._means is None:
-            self._means = mean_coefficients(self._coefficients(self.result_.source))
-        return strongest_component(W, self._means)
+        return strongest_component(self.transform(X), self._mean_coefficients())
 
     def fit_predict(self, X: Any, y: Any = None, *, sample_weight: Any = None, feature_weight: Any = None) -> Any:
         """Fit, and return ``labels_``."""
@@ -396,6 +393,37 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             ("kind", "name", "weight", "share"), rows, f"quality {explained(row, weights[None], self.components_):.1%}"
         )
 
+    def report(
+        self,
+        path: str | Path,
+        X: Any = None,
+        *,
+        feature_names: Any = None,
+        sample_names: Sequence[object] | None = None,
+        title: str = "",
+        compare: bool = True,
+    ) -> None:
+        """Write a page of HTML that shows what the components stand for; it opens in any browser, offline.
+
+        Parameters
+        ----------
+        path : str or Path
+            Of the HTML file.
+        X : array-like, DataFrame, sparse or Dask array, optional
+            The training data, which a model that was loaded does not hold.
+        feature_names, sample_names
+            As for `topics`.
+        title : str
+            What the data are.
+        compare : bool
+            Compute the bound that tells how much any components of this number could explain.
+        """
+        from gsnmf.estimators.reporting import gather_model
+        from gsnmf.reports.page import write_report
+
+        names = self._names(feature_names, sample_names)
+        write_report(gather_model(self, X, names, title=title, compare=compare), path)
+
     def save(self, path: str | Path) -> None:
         """Write the fitted model to a file, without the training data and without pickle; `load` reads it."""
         from gsnmf.estimators.saving import save_model
@@ -405,7 +433,7 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read a model that `save` wrote. It can do everything but show the training data."""
+        """Read a model that `save` wrote. It can do everything but show the training data; `report` asks for them."""
         from gsnmf.estimators.saving import load_model
 
         return load_model(cls, path)
@@ -463,6 +491,12 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         anchors = Anchors.of(self._members[: self.feature_indices_.size])
         rule = CoefficientRule(self.coefficients, anchors, self.sum_to_one, self._feature_weight)
         return coefficients(samples, self.components_, rule)
+
+    def _mean_coefficients(self) -> Doubles:
+        """How strong each component is in the training samples on average."""
+        if self._means is None:
+            self._means = mean_coefficients(self._coefficients(self.result_.source))
+        return self._means
 
     def _strongest(self) -> list[tuple[Indices, Floats]]:
         """Positions and values of the training samples in which each component is strongest."""

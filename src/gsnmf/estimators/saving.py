@@ -8,18 +8,22 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from gsnmf.choice.rank_choice import RankChoice
+from gsnmf.factorization.saving import packed
 from gsnmf.matrices.checks import check_indices
 from gsnmf.matrices.observed import check_missing_values
 from gsnmf.results import Selection
-from gsnmf.support.archives import check_numbers, one_error, read_arrays, read_record
+from gsnmf.support.archives import check_numbers, one_error, packed_fields, part_of, read_arrays, read_record
 from gsnmf.support.arrays import Indices
 from gsnmf.support.reasons import StopReason
 from gsnmf.support.whole_files import whole_file
 
-_FORMAT = "gsnmf model"
+FORMAT = "gsnmf model"
 _VERSION = 1
 _KIND = "a model"
-_ARRAYS = ("components_", "column_weights_", "feature_indices_", "sample_indices_", "labels_", "_means")
+_ARRAYS = ("components_", "column_weights_", "feature_indices_", "sample_indices_")
+_OF_RESULT = {"columns": "feature_indices_", "rows": "sample_indices_", "column_weights": "column_weights_"}
+"""Arrays of the result that the model has under another name."""
 _NUMBERS = ("n_components_", "n_features_in_", "n_samples_fit_", "quality_", "reconstruction_err_", "n_iter_")
 
 _ROUNDING = 1e-4
@@ -32,7 +36,7 @@ def save_model(model: Any, path: str | Path) -> None:
     """Write a fitted `gsnmf.GSNMF`; the file is complete or not there at all."""
     selection: Selection = model.selection_
     record = {
-        "format": _FORMAT,
+        "format": FORMAT,
         "version": _VERSION,
         "parameters": _parameters(model),
         "numbers": {name: getattr(model, name) for name in _NUMBERS},
@@ -45,12 +49,28 @@ def save_model(model: Any, path: str | Path) -> None:
         "observed_share": model.observed_share_,
     }
     arrays: dict[str, Any] = {name: np.asarray(getattr(model, name)) for name in _ARRAYS}
+    arrays["_means"] = model._mean_coefficients()
+    if hasattr(model, "labels_"):
+        arrays["labels_"] = model.labels_
+    if hasattr(model, "rank_choice_"):
+        record["rank_choice"], own = packed_fields(model.rank_choice_, "rank_choice")
+        arrays |= own
+    if (result := packed_result(model)) is not None:
+        record["result"] = result[0]
+        arrays |= {f"result.{name}": value for name, value in result[1].items() if name not in _OF_RESULT}
     if model._feature_weight is not None:
         arrays["feature_weight"] = model._feature_weight
     for k, (positions, values) in enumerate(model._strongest()):
         arrays[f"strongest.{k}.positions"], arrays[f"strongest.{k}.values"] = positions, values
     with whole_file(path) as stream:
         np.savez_compressed(stream, record=np.array(json.dumps(record)), **arrays)
+
+
+def packed_result(model: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    """The result of a fitted model without the training data; None if the model was pickled, which does not keep it."""
+    if "result_" in model.__dict__:
+        return packed(model.result_)
+    return getattr(model, "_packed_result", None)
 
 
 def _parameters(model: Any) -> dict[str, Any]:
@@ -75,8 +95,10 @@ def _model(kind: type[Model], arrays: dict[str, Any], record: dict[str, Any]) ->
     if parameters.get("missing_values") == "nan":
         parameters["missing_values"] = np.nan
     model: Any = kind(**parameters)
-    for name in _ARRAYS:
+    for name in (*_ARRAYS, "_means", *({"labels_"} & arrays.keys())):
         setattr(model, name, arrays[name])
+    if "rank_choice" in record:
+        model.rank_choice_ = RankChoice(**record["rank_choice"], **part_of(arrays, "rank_choice"))
     for name in _NUMBERS:
         setattr(model, name, record["numbers"][name])
     model.selection_ = Selection(
@@ -89,6 +111,11 @@ def _model(kind: type[Model], arrays: dict[str, Any], record: dict[str, Any]) ->
     if record["feature_names"]:
         model.feature_names_in_ = np.array(record["feature_names"], dtype=object)
     model.sample_names_in_ = tuple(record["sample_names"]) if record["sample_names"] else None
+    if "result" in record:
+        own = part_of(arrays, "result")
+        model._packed_result = record["result"], own | {name: arrays[known] for name, known in _OF_RESULT.items()}
+        if "row_weights" in own:
+            model.row_weights_ = own["row_weights"]
     model._members = [(list(own), list(shares)) for own, shares in record["members"]]
     model.observed_share_ = float(record.get("observed_share", 1.0))
     model._feature_weight = arrays.get("feature_weight")
@@ -118,7 +145,8 @@ def _check(arrays: dict[str, Any], record: dict[str, Any]) -> None:
         check_numbers(arrays["feature_weight"], "the weights of features", shape=(n,), nonnegative=True)
     if not 0 <= float(record.get("observed_share", 1.0)) <= 1:
         raise ValueError("the observed share must be in [0, 1]")
-    labels = check_numbers(arrays["labels_"], "labels_", shape=(m,))
+    check_numbers(arrays["_means"], "the mean coefficients", shape=(size,), nonnegative=True)
+    labels = check_numbers(arrays["labels_"], "labels_", shape=(m,)) if "labels_" in arrays else np.empty(0)
     if labels.size and not -1 <= labels.min() <= labels.max() < max(size, 1):
         raise ValueError("labels_ must be numbers of components")
     names = record["feature_names"]
@@ -145,7 +173,7 @@ def _read(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
     with one_error(path, _KIND):
         arrays: dict[str, Any] = dict(read_arrays(path))
         record = read_record(arrays)
-        right, version = record["format"] == _FORMAT, int(record["version"])
+        right, version = record["format"] == FORMAT, int(record["version"])
     if not right:
         raise ValueError(f"{path} is not a model that gsnmf saved; gsnmf.load reads saved results.")
     if version > _VERSION:

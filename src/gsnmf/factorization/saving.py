@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from os import PathLike
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -40,7 +41,7 @@ _VERSION_WITHOUT_MIXTURES = 2
 _KIND = "a result"
 
 
-def save(result: Factorization, path: str | Path, *, provenance: Mapping[str, Any] | None = None) -> None:
+def save_result(result: Factorization, path: str | Path, *, provenance: Mapping[str, Any] | None = None) -> None:
     """Write a result to an ``.npz`` file, completely or not at all.
 
     Parameters
@@ -53,29 +54,25 @@ def save(result: Factorization, path: str | Path, *, provenance: Mapping[str, An
 
     Notes
     -----
-    The matrix is not saved. `load` needs it again, and checks its shape, its norm and a fingerprint of its entries
+    The matrix is not saved. `load_result` needs it again, and checks its shape, its norm and a fingerprint of its entries
     (`gsnmf.matrices.fingerprint`), which costs one product. The values that fill the holes of a matrix are saved. For a
-    Dask array the row weights are not saved either: `load` computes them from the column weights, again as a Dask
+    Dask array the row weights are not saved either: `load_result` computes them from the column weights, again as a Dask
     array.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> import gsnmf
-    >>> matrix = [[1, 0, 2], [0, 1, 2], [0, 0, 1]]
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder, "result.npz")
-    ...     gsnmf.save(gsnmf.factorize(matrix, 2, method="spa-rows"), file)
-    ...     gsnmf.load(file, matrix).rows
-    array([0, 1])
     """
     with whole_file(path) as stream:
         write(result, stream, provenance=provenance)
 
 
 def write(result: Factorization, stream: BinaryIO, *, provenance: Mapping[str, Any] | None = None) -> None:
-    """`save` to an open file."""
+    """`save_result` to an open file."""
+    record, arrays = packed(result, provenance=provenance)
+    np.savez_compressed(stream, record=np.array(json.dumps(record)), **arrays)
+
+
+def packed(
+    result: Factorization, *, provenance: Mapping[str, Any] | None = None
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A result without its matrix as what JSON can hold and arrays; `unpacked` makes a result of them again."""
     selection = result.selection
     record: dict[str, Any] = {
         "version": _VERSION_WITHOUT_MIXTURES if result.mixtures is None else _VERSION_WITHOUT_OBSERVATION,
@@ -108,12 +105,11 @@ def write(result: Factorization, stream: BinaryIO, *, provenance: Mapping[str, A
         record["version"] = _VERSION
         record["observation"], factors = packed_observation(result.observation)
         arrays.update(factors)
-    arrays["record"] = np.array(json.dumps(record))
-    np.savez_compressed(stream, **arrays)
+    return record, arrays
 
 
-def load(path: str | Path, matrix: Any, *, entry_weights: Any = None) -> Factorization:
-    """Read a result that `save` wrote.
+def load_result(path: str | Path, matrix: Any, *, entry_weights: Any = None) -> Factorization:
+    """Read a result that `save_result` wrote.
 
     Parameters
     ----------
@@ -129,6 +125,18 @@ def load(path: str | Path, matrix: Any, *, entry_weights: Any = None) -> Factori
     Factorization
     """
     arrays, record = _read(path)
+    return unpacked(path, record, arrays, matrix, entry_weights=entry_weights)
+
+
+def unpacked(
+    path: str | PathLike[str],
+    record: Mapping[str, Any],
+    arrays: Mapping[str, Any],
+    matrix: Any,
+    *,
+    entry_weights: Any = None,
+) -> Factorization:
+    """The result that `packed` has packed, with its matrix; errors name the file that it comes from."""
     with one_error(path, _KIND):
         check_record(record)
         seen = unpacked_observation(record, arrays)
@@ -160,7 +168,7 @@ def load(path: str | Path, matrix: Any, *, entry_weights: Any = None) -> Factori
     )
 
 
-def _row_weights(matrix: Matrix, selection: Selection, arrays: dict[str, Any]) -> Floats:
+def _row_weights(matrix: Matrix, selection: Selection, arrays: Mapping[str, Any]) -> Floats:
     """The row weights in the file. If there are none, or they must stay with the data, solve for them.
 
     They follow from the column weights.

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from typing import TYPE_CHECKING
 
 from gsnmf.reports import charts
 from gsnmf.reports.findings import UNEXPLAINED, Findings
+from gsnmf.support.optional import import_optional
 from gsnmf.support.version import __version__
 from gsnmf.support.whole_files import whole_file
 from gsnmf.support.words import counted, grouped, percent, price
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 
 def render_report(findings: Findings) -> str:
@@ -28,10 +31,11 @@ def write_report(findings: Findings, path: str | Path) -> None:
 @cache
 def environment() -> Environment:
     """The template environment of this package: names are escaped, and undefined variables are errors."""
-    environment = Environment(
-        loader=PackageLoader("gsnmf.reports"),
+    jinja2 = import_optional("jinja2", "a report", 'pip install "gsnmf[cli]"')
+    environment: Environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("gsnmf.reports"),
         autoescape=True,
-        undefined=StrictUndefined,
+        undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )

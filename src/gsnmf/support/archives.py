@@ -35,12 +35,36 @@ def read_arrays(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
         return {name: archive[name] for name in archive.files}
 
 
+def read_format(path: str | os.PathLike[str]) -> str:
+    """What an archive says that it holds; empty if it does not say."""
+    with Path(path).open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
+        return str(read_record({"record": archive["record"]}).get("format", ""))
+
+
 def read_record(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     """Take the JSON object out of the arrays of an archive."""
     record = json.loads(str(arrays.pop("record")))
     if not isinstance(record, dict):
         raise TypeError(f"the record must be an object; got {type(record).__name__}")
     return record
+
+
+def packed_fields(value: Any, name: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """The fields of a dataclass: those that JSON can hold, and arrays, under the name and a dot."""
+    fields = {key: own for key, own in vars(value).items() if not key.startswith("_")}
+    plain = {key: own for key, own in fields.items() if not isinstance(own, np.ndarray)}
+    return plain, {f"{name}.{key}": own for key, own in fields.items() if key not in plain}
+
+
+def part_of(arrays: dict[str, Any], name: str) -> dict[str, Any]:
+    """The arrays under a name and a dot, by what follows.
+
+    Examples
+    --------
+    >>> part_of({"a.x": np.ones(1), "b.x": np.zeros(1)}, "a")
+    {'x': array([1.])}
+    """
+    return {key.removeprefix(f"{name}."): value for key, value in arrays.items() if key.startswith(f"{name}.")}
 
 
 def check_numbers(values: Any, name: str, *, shape: tuple[int, ...] | None = None, nonnegative: bool = False) -> Any:

@@ -23,6 +23,7 @@ from gsnmf.matrices.protocol import largest_of
 from gsnmf.results import Factorization
 from gsnmf.support.arrays import Doubles, Floats, Indices
 from gsnmf.support.tables import Table
+from gsnmf.support.whole_files import whole_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -319,6 +320,20 @@ class TopicModel:
         from gsnmf.reports.documents import write_documents
 
         write_documents(gather_documents(self, title=title, bound=compare), path)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the whole model to an ``.npz`` file, with the texts and without pickle; `load` reads it."""
+        from gsnmf.applications.topic_modelling.saving import write_model
+
+        with whole_file(path) as stream:
+            write_model(self, stream)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> TopicModel:
+        """Read a model that `save` wrote; it can do everything that the model could."""
+        from gsnmf.applications.topic_modelling.saving import load_model
+
+        return load_model(cls, path)
 
     def _leading(self, topic: int) -> tuple[Kind, Indices, Floats]:
         """What was chosen for a topic: words or documents, by position, and their shares."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+FORMAT = "gsnmf unmixing"
 _VERSION = 1
 _ARRAYS = ("endmembers", "pixels", "bands", "abundances", "residual_map", "outliers", "picture")
 _WORDS = ("relative_error", "wavelength_unit", "method", "normalize", "sum_to_one", "notes", "source")
@@ -186,7 +187,7 @@ class Unmixing:
 
     def write(self, stream: Any) -> None:
         """Write everything to an open file in the format of ``.npz``."""
-        record = {name: getattr(self, name) for name in _WORDS} | {"version": _VERSION}
+        record = {name: getattr(self, name) for name in _WORDS} | {"format": FORMAT, "version": _VERSION}
         arrays: dict[str, Any] = {name: getattr(self, name) for name in _ARRAYS}
         arrays |= {f"members_{k}": own for k, own in enumerate(self.members)}
         if self.wavelengths is not None:
