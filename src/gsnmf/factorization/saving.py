@@ -54,10 +54,10 @@ def save_result(result: Factorization, path: str | Path, *, provenance: Mapping[
 
     Notes
     -----
-    The matrix is not saved. `load_result` needs it again, and checks its shape, its norm and a fingerprint of its entries
-    (`gsnmf.matrices.fingerprint`), which costs one product. The values that fill the holes of a matrix are saved. For a
-    Dask array the row weights are not saved either: `load_result` computes them from the column weights, again as a Dask
-    array.
+    The matrix is not saved. `load_result` needs it again, and checks its shape, its norm and a fingerprint of its
+    entries (`gsnmf.matrices.fingerprint`), which costs one product. The values that fill the holes of a matrix are
+    saved. For a Dask array the row weights are not saved either: `load_result` computes them from the column weights,
+    again as a Dask array.
     """
     with whole_file(path) as stream:
         write(result, stream, provenance=provenance)
