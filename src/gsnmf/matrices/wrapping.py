@@ -35,10 +35,7 @@ def wrap(matrix: Any, *, name: str = "matrix", remedies: Remedies | None = None)
     if isinstance(matrix, Matrix):
         return matrix
     if is_dask(matrix):
-        from gsnmf.matrices.chunked import (
-            ChunkedMatrix,
-            check_dask_array,
-        )  # only here: it needs Dask  # needs Dask, which must be installed if this is a Dask array
+        from gsnmf.matrices.chunked import ChunkedMatrix, check_dask_array  # only here: it needs Dask
 
         return ChunkedMatrix(check_dask_array(matrix, name), name)
     return hold(*check_with_largest(matrix, name=name, remedies=remedies))
