@@ -59,12 +59,25 @@ def image_report(tmp_path_factory):
     return path
 
 
-@pytest.fixture
-def page(browser, report):
+def opened(browser, report):
     browser.get_log("browser")
     browser.get_log("performance")
     browser.get(report.as_uri())
     return browser
+
+
+@pytest.fixture
+def page(browser, report):
+    return opened(browser, report)
+
+
+def assert_quiet(page, report):
+    """The browser complains about nothing, and the page asks for nothing but itself."""
+    assert page.get_log("browser") == []
+    messages = [entry["message"] for entry in page.get_log("performance")]
+    asked = [message for message in messages if "Network.requestWillBeSent" in message]
+    assert asked
+    assert all(report.as_uri() in message or '"url":"data:' in message for message in asked)
 
 
 def emulate(browser, *, theme="light", width=1200, media=""):
@@ -94,15 +107,7 @@ def header(page, table, position):
 @pytest.mark.parametrize("kind", ["report", "image_report"])
 def test_no_complaints_and_no_requests(browser, kind, request):
     path = request.getfixturevalue(kind)
-    browser.get_log("browser")
-    browser.get_log("performance")
-    browser.get(path.as_uri())
-    assert browser.get_log("browser") == []
-    asked = [
-        entry["message"] for entry in browser.get_log("performance") if "Network.requestWillBeSent" in entry["message"]
-    ]
-    assert asked
-    assert all(path.as_uri() in message or '"url":"data:' in message for message in asked)
+    assert_quiet(opened(browser, path), path)
     assert (
         browser.execute_script(
             "return performance.getEntriesByType('resource').filter(e => !e.name.startsWith('data:')).length"

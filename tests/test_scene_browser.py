@@ -7,9 +7,9 @@ from gsnmf.applications import unmix
 from gsnmf.applications.unmixing.synthetic import planted_scene
 
 pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-from test_report_browser import browser, emulate, luminance
+from test_report_browser import assert_quiet, browser, emulate, luminance, page
 
-__all__ = ["browser"]
+__all__ = ["browser", "page"]
 
 
 @pytest.fixture(scope="module")
@@ -21,19 +21,8 @@ def report(tmp_path_factory):
     return path
 
 
-@pytest.fixture
-def page(browser, report):
-    browser.get_log("browser")
-    browser.get_log("performance")
-    browser.get(report.as_uri())
-    return browser
-
-
 def test_no_complaints_and_no_requests(page, report):
-    assert page.get_log("browser") == []
-    asked = [entry["message"] for entry in page.get_log("performance") if "requestWillBeSent" in entry["message"]]
-    assert asked
-    assert all(report.as_uri() in message or '"url":"data:' in message for message in asked)
+    assert_quiet(page, report)
     assert page.title.startswith("<script>")
     assert page.execute_script("return document.querySelectorAll('script').length") == 0
 

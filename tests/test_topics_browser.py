@@ -4,10 +4,12 @@ import pytest
 
 from gsnmf.applications import topics
 from test_report import HOSTILE
-from test_report_browser import WIDTHS, browser, cells, emulate, luminance  # noqa: F401
+from test_report_browser import WIDTHS, assert_quiet, browser, cells, emulate, luminance, page
 from test_topics_model import make_texts
 
 by = pytest.importorskip("selenium.webdriver.common.by", reason="selenium is not installed")
+
+__all__ = ["browser", "page"]
 
 
 @pytest.fixture(scope="module")
@@ -23,21 +25,8 @@ def report(tmp_path_factory):
     return path
 
 
-@pytest.fixture
-def page(browser, report):  # noqa: F811
-    browser.get_log("browser")
-    browser.get_log("performance")
-    browser.get(report.as_uri())
-    return browser
-
-
 def test_no_complaints_and_no_requests(page, report):
-    assert page.get_log("browser") == []
-    asked = [
-        entry["message"] for entry in page.get_log("performance") if "Network.requestWillBeSent" in entry["message"]
-    ]
-    assert asked
-    assert all(report.as_uri() in message or '"url":"data:' in message for message in asked)
+    assert_quiet(page, report)
 
 
 def test_hostile_names_stay_text(page):
@@ -94,7 +83,7 @@ def test_themes_and_widths(page, theme, width):
     emulate(page)
 
 
-def test_it_can_be_read_without_script(browser, report):  # noqa: F811
+def test_it_can_be_read_without_script(browser, report):
     browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     browser.get(report.as_uri())
     assert len(browser.find_elements(by.By.CSS_SELECTOR, ".card")) == 3

@@ -45,11 +45,10 @@ from gsnmf.selection.constraints import Constraints
 from gsnmf.support.arrays import Doubles, Indices
 from gsnmf.support.progress import log_progress, logger
 from gsnmf.support.records import Record
-from gsnmf.support.tables import Table
+from gsnmf.support.tables import ShownAsTable, Table
 from gsnmf.support.words import percent
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
 
 USUAL_RANKS = range(2, 31)
@@ -65,7 +64,7 @@ _EXACT = 0.01
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RankChoice(Record):
+class RankChoice(ShownAsTable, Record):
     """The ranks that were tried, what each is worth, and the one that is recommended.
 
     Attributes
@@ -114,10 +113,6 @@ class RankChoice(Record):
         )  # fmt: skip
         return Table(header, tuple(zip(*(column.tolist() for column in columns), strict=True)), self.reason)
 
-    def to_frame(self) -> pd.DataFrame:
-        """The table as a pandas DataFrame."""
-        return self.table.to_frame()
-
     def plot(self, *, ax: Axes | None = None) -> Axes:
         """Error on left-out entries, error on the whole matrix and stability over the ranks.
 
@@ -130,9 +125,6 @@ class RankChoice(Record):
 
     def __repr__(self) -> str:
         return f"RankChoice: rank {self.rank} of {self.ranks[0]} to {self.ranks[-1]}. {self.reason}"
-
-    def _repr_html_(self) -> str:
-        return self.table._repr_html_()
 
 
 def choose_rank(

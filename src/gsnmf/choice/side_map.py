@@ -17,11 +17,10 @@ from gsnmf.search.work import Work
 from gsnmf.selection.constraints import Constraints
 from gsnmf.support.arrays import Doubles, Indices
 from gsnmf.support.records import Record
-from gsnmf.support.tables import Table
+from gsnmf.support.tables import ShownAsTable, Table
 from gsnmf.support.words import columns_and_rows, percent
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
 
     from gsnmf.results import Factorization
@@ -34,7 +33,7 @@ _FAILURES = 24
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SideMap(Record):
+class SideMap(ShownAsTable, Record):
     """Quality over the numbers of columns and rows.
 
     Attributes
@@ -76,10 +75,6 @@ class SideMap(Record):
         shown = f"{columns_and_rows(*at_best)} have a quality of {percent(best)}"
         return f"Of {rank} in all, {shown}, {columns_and_rows(*at_worst)} of {percent(worst)}."
 
-    def to_frame(self) -> pd.DataFrame:
-        """The table as a pandas DataFrame."""
-        return self.table.to_frame()
-
     def plot(self, *, ax: Axes | None = None) -> Axes:
         """The map as a picture, the result in bold.
 
@@ -92,9 +87,6 @@ class SideMap(Record):
 
     def __repr__(self) -> str:
         return f"SideMap: {self.sentence}"
-
-    def _repr_html_(self) -> str:
-        return self.table._repr_html_()
 
 
 def side_map(matrix: Any, result: Factorization, *, width: int = 2) -> SideMap:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import scipy.sparse as sp
@@ -31,11 +31,8 @@ from gsnmf.selection.constraints import Constraints
 from gsnmf.support.arrays import Axis, Doubles, Flags, Floats, Indices, RawMatrix
 from gsnmf.support.progress import log_progress
 from gsnmf.support.records import Record
-from gsnmf.support.tables import Table
+from gsnmf.support.tables import ShownAsTable, Table
 from gsnmf.support.words import percent
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Change = Literal["rows resampled", "columns resampled", "noise added"]
 CHANGES: tuple[Change, ...] = get_args(Change)
@@ -50,7 +47,7 @@ _TOLERANCE, _MAX_ITERATIONS = 1e-2, 50
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Stability(Record):
+class Stability(ShownAsTable, Record):
     """How often each chosen column and row came back when the matrix was changed a little.
 
     Attributes
@@ -95,17 +92,10 @@ class Stability(Record):
         )
         return Table(("kind", "index", *CHANGES, "overall", "mark"), rows, repr(self))
 
-    def to_frame(self) -> pd.DataFrame:
-        """The table as a pandas DataFrame."""
-        return self.table.to_frame()
-
     def __repr__(self) -> str:
         agreements = ", ".join(f"{change} {percent(a)}" for change, a in zip(CHANGES, self.agreements, strict=True))
         doubtful = int(self.doubtful.sum())
         return f"Stability of {self.overall.size} factors, {doubtful} doubtful; agreement with {agreements}"
-
-    def _repr_html_(self) -> str:
-        return self.table._repr_html_()
 
 
 def stability(

@@ -51,6 +51,22 @@ class Table:
         return pd.DataFrame.from_records(list(self.rows), columns=self.header)
 
 
+class ShownAsTable:
+    """Mixin for a result with a ``table``: notebooks show the table, and `to_frame` converts it."""
+
+    @property
+    def table(self) -> Table:
+        """The result as a table."""
+        raise NotImplementedError
+
+    def to_frame(self) -> pd.DataFrame:
+        """The table as a pandas DataFrame."""
+        return self.table.to_frame()
+
+    def _repr_html_(self) -> str:
+        return self.table._repr_html_()
+
+
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """The lines of a table, its columns as wide as their cells.
 
