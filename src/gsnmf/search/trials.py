@@ -273,7 +273,7 @@ class Trials:
         length = side.products.shape[1]
         scores = np.zeros(coefficients.shape)
         for across in _blocks(length, size):
-            right = np.vstack([factors[across].T for factors in fitted.across(axis)])
+            right = np.ascontiguousarray(np.hstack([factors[across] for factors in fitted.across(axis)]).T)
             for part in _blocks(n_candidates, right.shape[1]):
                 slopes = side.products[part, across] - coefficients[part] @ right
                 scores[part] += exchange_scores(slopes, coefficients[part], right)
