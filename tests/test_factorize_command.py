@@ -196,6 +196,11 @@ class TestResult:
             ("m.npy", ["--no-header"], "--header has no effect on npy input; it is for csv, tsv"),
             ("m.npy", ["--column-major"], "--column-major has no effect on a matrix without images"),
             ("m.npy", ["--method", "gspa", "--effort", "fast"], "--effort has no effect with --method gspa"),
+            (
+                "m.npy",
+                ["--method", "gspa", "--keep-on-interrupt"],
+                "--keep-on-interrupt has no effect with --method gspa",
+            ),
             ("m.csv", ["--cube"], "--cube has no effect on csv input; it is for mat, npy, npz"),
             ("lines.txt", ["--image-shape", "3x3"], "--image-shape has no effect on text input"),
         ],

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from gsnmf import benchmarks
 from gsnmf.applications import markers, plot_markers
 from gsnmf.applications.marker_genes.findings import gather_cells, usual_labels
 from gsnmf.applications.marker_genes.measures import (
@@ -187,3 +188,10 @@ class TestCommand:
         assert run(["markers", str(file.with_name("broken.h5ad"))]) == 1
         assert "cannot be read as an AnnData file" in capsys.readouterr().err
         assert sorted(path.name for path in file.parent.iterdir()) == ["broken.h5ad", "cells.h5ad"]
+
+
+def test_benchmark_compares_with_nmf(capsys):
+    benchmarks.load("cells")(True)
+    printed = capsys.readouterr().out
+    assert "gsnmf markers" in printed
+    assert "NMF" in printed

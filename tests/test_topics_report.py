@@ -160,7 +160,7 @@ class TestCommand:
 
     def test_stop_words_and_expressions(self, table, capsys):
         (table / "stop.txt").write_text("violin\nrose\n")
-        options = ["--language", "other", "--stop-words", "stop.txt", "--ngrams", "2", "--min-df", "3"]
+        options = ["--stop-words", "stop.txt", "--ngrams", "2", "--min-df", "3"]
         assert run(["topics", "reviews.csv", *options, "--rank", "3", "--json"]) == 0
         words = {word for topic in json.loads(capsys.readouterr().out)["topics"] for word in topic["words"]}
         assert not {"violin", "rose"} & words
@@ -188,6 +188,20 @@ class TestCommand:
         assert len(error) < 200
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["topics", "t.csv", "--language", "english", "--stop-words", "s.txt"], "--language has no effect"),
+        (["topics", "t.parquet", "--encoding", "latin-1"], "--encoding has no effect"),
+        (["topics", "t.bin", "--format", "parquet", "--encoding", "latin-1"], "--encoding has no effect"),
+        (["bench", "--quick"], "--quick has no effect"),
+    ],
+)
+def test_options_without_effect_are_errors(arguments, message, capsys):
+    assert run(arguments) == 2
+    assert message in capsys.readouterr().err
+
+
 def test_benchmark_measures_every_contestant():
     rng = np.random.default_rng(0)
     classes = np.arange(60) % 3 + 1
@@ -196,8 +210,8 @@ def test_benchmark_measures_every_contestant():
         rates[k, 10 * k : 10 * k + 10] = 2.0
     counts = rng.poisson(rates[classes - 1]).astype(float)
     outcomes = measure(PaperMatrix("planted", counts, 3, published={}, labels=classes))
-    assert {"gsnmf", "NMF", "LDA", "k-means"} <= set(outcomes)
-    for name in ("gsnmf", "NMF", "k-means"):
+    assert {"gsnmf", "gsnmf members=3", "GSNMF members=3, labels_", "NMF", "LDA", "k-means"} <= set(outcomes)
+    for name in ("gsnmf", "gsnmf members=3", "NMF", "k-means"):
         assert outcomes[name].information == pytest.approx(1)
         assert outcomes[name].rand == pytest.approx(1)
     assert all(outcome.n_without == 0 for outcome in outcomes.values())

@@ -114,8 +114,8 @@ def _outcome(found: _Found, counts: sp.csr_array, classes: Any, seconds: float) 
     )
 
 
-def _ours(matrix: sp.csr_array, rank: int, title: str, effort: Effort) -> dict[str, _Found]:
-    result = gsnmf.factorize(matrix, rank, effort=effort)
+def _ours(matrix: sp.csr_array, rank: int, title: str, effort: Effort, members: int = 1) -> dict[str, _Found]:
+    result = gsnmf.factorize(matrix, rank, effort=effort, members=members)
     components = np.asarray(result.H, dtype=np.float64)
     weights = coefficients(matrix, components)
     words = [members for members, _ in result.members[: result.columns.size]]
@@ -124,6 +124,14 @@ def _ours(matrix: sp.csr_array, rank: int, title: str, effort: Effort) -> dict[s
         title: _Found(group_documents(matrix, weights)[0], components, leading),
         f"{title}, not regrouped": _Found(strongest_topics(weights), components, leading),
     }
+
+
+def _estimator(counts: sp.csr_array, matrix: sp.csr_array, rank: int) -> dict[str, _Found]:
+    """`gsnmf.GSNMF` by itself: its ``labels_``."""
+    model = gsnmf.GSNMF(rank, members=3).fit(matrix)
+    leading = [np.array(own) for own, _ in model.result_.members[: model.feature_indices_.size]]
+    leading += [_NOTHING] * model.sample_indices_.size
+    return {"GSNMF members=3, labels_": _Found(model.labels_, np.asarray(model.components_), leading)}
 
 
 def _nmf(counts: sp.csr_array, matrix: sp.csr_array, rank: int) -> dict[str, _Found]:
@@ -153,6 +161,8 @@ def _free(groups: Any, components: Any) -> _Found:
 _CONTESTANTS: tuple[Callable[[sp.csr_array, sp.csr_array, int], dict[str, _Found]], ...] = (
     lambda counts, matrix, rank: _ours(matrix, rank, "gsnmf", "balanced"),
     lambda counts, matrix, rank: _ours(matrix, rank, "gsnmf fast", "fast"),
+    lambda counts, matrix, rank: _ours(matrix, rank, "gsnmf members=3", "balanced", 3),
+    _estimator,
     _nmf,
     _allocation,
     _clusters,

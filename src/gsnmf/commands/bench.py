@@ -15,6 +15,8 @@ def bench(
 ) -> None:
     """Run a benchmark."""
     if name is None:
+        if quick:
+            raise typer.BadParameter("--quick has no effect without the name of a benchmark.")
         typer.echo("\n".join(benchmarks.available()) or "There are no benchmarks.")
         return
     if name not in benchmarks.available():

@@ -40,5 +40,7 @@ def check_effects(context: typer.Context, file: Path, format: str | None, method
             raise typer.BadParameter(
                 f"--{name.replace('_', '-')} has no effect on {form} input; it is for {', '.join(sorted(formats))}."
             )
-    if "effort" in given and method != "auto" and "members" not in given:
-        raise typer.BadParameter(f"--effort has no effect with --method {method}; it is for auto.")
+    if method != "auto" and "members" not in given:
+        for name in ("effort", "keep_on_interrupt"):
+            if name in given:
+                raise typer.BadParameter(f"--{name.replace('_', '-')} has no effect with --method {method}; use auto.")

@@ -38,7 +38,7 @@ Examples:
 \b
   gsnmf topics reviews.csv --text-column review --label-column stars --id-column id --rank 12
   gsnmf topics articles/ --rank 20 --ngrams 2
-  gsnmf topics berichte.jsonl --language other --stop-words stopwords-de.txt --date-column datum
+  gsnmf topics berichte.jsonl --stop-words stopwords-de.txt --date-column datum
 """
 
 
@@ -58,6 +58,7 @@ class Effort(StrEnum):
 
 
 def topics(
+    context: typer.Context,
     file: Annotated[
         Path, typer.Argument(help="Table, JSON lines, text or folder; - for standard input.", readable=False)
     ],
@@ -91,9 +92,15 @@ def topics(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only where the page is.")] = False,
 ) -> None:
     """Read, find topics, write and print; `HELP` says the rest."""
+    from gsnmf.commands.effects import given_options
     from gsnmf.commands.factorize import check_writable
     from gsnmf.commands.ranks import parse_rank
 
+    given = given_options(context)
+    if {"language", "stop_words"} <= given:
+        raise typer.BadParameter("--language has no effect with --stop-words, which gives the words to leave out.")
+    if "encoding" in given and "parquet" in (format, file.suffix.lower().lstrip(".")):
+        raise typer.BadParameter("--encoding has no effect on a Parquet file, which states its own.")
     asked = parse_rank(rank)
     folder = out or Path(f"{'stdin' if str(file) == '-' else file.resolve().stem}-topics")
     check_writable(folder)
@@ -113,7 +120,7 @@ def topics(
             "Rank": str(model.rank_choice.rank) if model.rank_choice else rank,
             "Effort": effort.value,
             "Members of a topic": str(members) if members > 1 else "",
-            "Language": language.value,
+            "Stop words": stop_words.name if stop_words else language.value,
             "Words in at least": f"{min_df} documents",
             "Seconds": f"{time.perf_counter() - started:.1f}",
         }

@@ -1,0 +1,66 @@
+"""The report on cells in a real browser: no complaints, nothing from the network, readable at every width."""
+
+import numpy as np
+import pytest
+
+import gsnmf
+from gsnmf.applications import markers
+from gsnmf.datasets.simulated_cells import simulated_cells
+
+pytest.importorskip("anndata", reason="marker genes need anndata")
+pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+from test_report import HOSTILE
+from test_report_browser import browser, emulate, luminance
+
+__all__ = ["browser"]
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")  # of anndata itself
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    """A page in which names of cells and groups try to be something else, and are long."""
+    data = simulated_cells(150, 100, n_groups=3, n_batches=2, random_state=2).to_anndata()
+    names = [name for name in HOSTILE if name.isprintable()]  # pandas takes no lone surrogates
+    data.obs_names = [f"{names[i % len(names)]} {'x' * 60} {i}" for i in range(150)]
+    data.obsm["X_umap"] = np.random.default_rng(0).random((150, 2))
+    data.obs["cell_type"] = [f"{names[i % 3]} {'long name ' * 6}" for i in range(150)]
+    markers(data, 4, genes=None, effort="fast", batch_key="batch")
+    path = tmp_path_factory.mktemp("cells") / "report.html"
+    gsnmf.report(data, path, title=HOSTILE[0])
+    return path
+
+
+@pytest.fixture
+def page(browser, report):
+    browser.get_log("browser")
+    browser.get_log("performance")
+    browser.get(report.as_uri())
+    return browser
+
+
+def test_no_complaints_and_no_requests(page, report):
+    assert page.get_log("browser") == []
+    asked = [entry["message"] for entry in page.get_log("performance") if "requestWillBeSent" in entry["message"]]
+    assert asked
+    assert all(report.as_uri() in message or '"url":"data:' in message for message in asked)
+
+
+def test_hostile_names_stay_text(page):
+    assert page.title.startswith("<script>document.title='owned'</script>")
+    assert page.execute_script("return document.querySelectorAll('[onerror], [onmouseover], img').length") == 0
+    assert page.execute_script("return document.querySelectorAll('.card').length") == 4
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1400])
+def test_themes_and_widths(page, theme, width):
+    emulate(page, theme=theme, width=width)
+    assert page.execute_script("return document.documentElement.scrollWidth") <= width
+    ground = page.execute_script("return getComputedStyle(document.documentElement).getPropertyValue('--page')")
+    assert (luminance(ground) > 0.5) == (theme == "light")
+    inside = page.execute_script(
+        "return Array.from(document.querySelectorAll('.card')).map(card => [card.scrollWidth, card.clientWidth])"
+    )
+    assert all(needed <= given for needed, given in inside)
+    emulate(page)
