@@ -1,4 +1,4 @@
-"""One call for one kind of person: each application takes their data and answers in their words."""
+"""One call per field: each application takes the field's data and answers in its vocabulary."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -19,13 +19,13 @@ _HOMES = {
     "topics": "topic_modelling.fitting",
     "unmix": "unmixing.unmix",
 }
-"""The module of each public name, imported when the name is asked for."""
+"""The module of each public name, imported on first use."""
 
 __all__ = ["TopicModel", "Unmixing", "markers", "plot_markers", "topics", "unmix"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import an application when it is asked for."""
+    """Import an application on first use."""
     if name in _HOMES:
         return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

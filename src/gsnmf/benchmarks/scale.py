@@ -38,7 +38,7 @@ from gsnmf.results import Selection, Weights
 from gsnmf.support.arrays import Sparse
 from gsnmf.weights import solve_weights
 
-_HEADER = ("measured", "entries", "rank", "time", "passes", "a pass", "of reading", "peak memory", "notes")
+_HEADER = ("measured", "entries", "rank", "time", "passes", "one pass", "of reading", "peak memory", "notes")
 
 
 @dataclass(frozen=True)
@@ -234,7 +234,7 @@ def plan() -> None:
         "gspa": (pass_cost(problem, cluster, tasks=10, long_vectors=problem.rank), 2),
     }
     table = [_plan_row(name, cost, problem.rank, passes) for name, (cost, passes) in costs.items()]
-    header = ("method", "a pass", "all picks", "bottleneck", "moved a pass", "messages", "worker", "driver")
+    header = ("method", "one pass", "all picks", "bottleneck", "moved per pass", "messages", "worker", "driver")
     print_table("Model: 1e9 x 1e6, 1e11 entries, rank 50, 100 workers of 4 threads", header, table)
 
 

@@ -101,8 +101,8 @@ FILE is a nonnegative matrix or something that becomes one:
   a folder          of images (one per row, in grey) or of texts (one per row)
   -                 standard input, with --format {", ".join(STREAMED_FORMATS)}
 
-Into the output folder go report.html (open it in a browser, send it on), summary.json, and result.npz (indices from 0
-and weights; numpy.load or gsnmf.load reads it).
+The output folder gets report.html (open it in a browser, share it), summary.json, and result.npz (indices from 0 and
+weights; numpy.load or gsnmf.load reads it).
 
 Examples:
 
@@ -160,7 +160,7 @@ def factorize(
     exclude_columns: Annotated[str | None, typer.Option(metavar="LIST|@FILE", help="Columns never to choose.")] = None,
     include_rows: Annotated[str | None, typer.Option(metavar="LIST|@FILE", help="Rows to choose.")] = None,
     exclude_rows: Annotated[str | None, typer.Option(metavar="LIST|@FILE", help="Rows never to choose.")] = None,
-    at_least: Annotated[str | None, typer.Option(metavar="C,R", help="At least so many columns and rows.")] = None,
+    at_least: Annotated[str | None, typer.Option(metavar="C,R", help="Fewest columns and rows.")] = None,
     missing: Annotated[Missing | None, typer.Option(help="What is missing: nan, empty cells too; unstored.")] = None,
     entry_weights: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Weights of all entries, 0 for missing.")

@@ -49,7 +49,7 @@ def markers(
     ] = None,
     effort: Annotated[Effort, typer.Option(help="What the search may spend.")] = Effort.balanced,
     members: Annotated[int, typer.Option(min=1, help="Genes, or cells, that a factor may mix.")] = 1,
-    max_cells: Annotated[int, typer.Option(min=1, help="Choose from a sample of at most so many cells.")] = 20_000,
+    max_cells: Annotated[int, typer.Option(min=1, help="Choose from a sample of at most this many cells.")] = 20_000,
     backed: Annotated[bool, typer.Option("--backed", help="Read the matrix in blocks, not into memory.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, and nothing else.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only where the report is.")] = False,

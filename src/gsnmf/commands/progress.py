@@ -1,4 +1,4 @@
-"""What a long command is doing, on standard error and only for people."""
+"""Shows on standard error what a long command is doing, if someone is watching."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gsnmf.support.progress import fraction_of, heard_by
 
 @contextmanager
 def stages(quiet: bool, count: int | None = None) -> Iterator[Callable[[str], None]]:
-    """A function that names the stage that begins; it shows nothing if quiet or if nobody looks at a terminal.
+    """A function to call when a stage begins; it shows nothing if quiet or without a terminal.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ FILE is one of:
   a folder             one document per file; subfolders are labels
   -                    standard input, with --format csv, tsv, jsonl or lines
 
-Into the output folder go topics.html (open it in a browser, send it on), documents.csv (every document with its topic),
+The output folder gets topics.html (open it in a browser, share it), documents.csv (every document with its topic),
 topics.json, and model.npz (everything, with the texts; gsnmf.load reads it).
 
 Examples:
@@ -78,7 +78,7 @@ def topics(
     stop_words: Annotated[Path | None, typer.Option(metavar="FILE", help="Words to leave out, one per line.")] = None,
     min_df: Annotated[int, typer.Option(min=1, help="Leave out words in fewer documents.")] = 2,
     max_df: Annotated[float | None, typer.Option(min=0.0, max=1.0, help="Leave out words in a larger part.")] = None,
-    ngrams: Annotated[int, typer.Option(min=1, max=5, help="Count expressions of up to so many words.")] = 1,
+    ngrams: Annotated[int, typer.Option(min=1, max=5, help="Count expressions of up to this many words.")] = 1,
     effort: Annotated[Effort, typer.Option(help="About 1 s, 10 s, or minutes.")] = Effort.balanced,
     members: Annotated[int, typer.Option(min=1, help="Words, or documents, that a topic may mix.")] = 1,
     out: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Where to write; by default NAME-topics.")] = None,
@@ -87,7 +87,7 @@ def topics(
     ] = None,
     encoding: Annotated[str, typer.Option(help="Of text.")] = "utf-8",
     stability: Annotated[bool, typer.Option("--stability", help="Show how sure the topics are; 60 fits.")] = False,
-    compare: Annotated[bool, typer.Option("--compare/--no-compare", help="Compute what is possible at best.")] = True,
+    compare: Annotated[bool, typer.Option("--compare/--no-compare", help="Compute the best possible quality.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print the topics as JSON, and nothing else.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only where the page is.")] = False,
 ) -> None:

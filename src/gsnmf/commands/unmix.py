@@ -47,7 +47,7 @@ FILE is an image with height x width x bands:
 \b
   {" ".join(ENDINGS)}
 
-An ENVI image is named by its header, .hdr; the binary file lies beside it. Into the output folder go report.html (open
+An ENVI image is named by its header, .hdr; the binary file lies beside it. The output folder gets report.html (open
 it in a browser), spectra.csv, summary.json and result.npz (gsnmf.applications.Unmixing.load reads it).
 
 Examples:

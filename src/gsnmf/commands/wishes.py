@@ -15,10 +15,10 @@ Wishes = dict[str, str | None]
 
 
 def parse_constraints(wishes: Wishes, at_least: str | None, data: LabelledMatrix) -> Constraints | None:
-    """Constraints from what stands on the command line; None if nothing does.
+    """Constraints from the command line; None if there are none.
 
-    A wish is a list of names or numbers with commas between them, or ``@`` and a file with one per line. Names win over
-    numbers where a name looks like one.
+    A wish is a comma-separated list of names or numbers, or ``@`` and a file with one per line. If a name looks like a
+    number, it is taken as a name.
     """
     given = {name: _found(text, name, data) for name, text in wishes.items() if text is not None}
     if not given and at_least is None:

@@ -1,4 +1,4 @@
-"""The data files that the library reads but does not come with: what each holds and where such data is published."""
+"""Data files that the library reads but does not include: what each holds and where such data is published."""
 
 from __future__ import annotations
 

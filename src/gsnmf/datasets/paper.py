@@ -131,7 +131,7 @@ def load(name: str, *, folder: str | Path | None = None) -> PaperMatrix:
 
 
 def missing_data(name: str, folder: str | Path | None = None) -> str:
-    """Why a data set cannot be read, in words that name no folder; empty if its files are at hand."""
+    """Why a data set cannot be read, without naming a folder; empty if its files are available."""
     chosen = folder or os.environ.get(DATA_VARIABLE)
     for file in _files(name):
         if not chosen:
@@ -151,7 +151,7 @@ def paper_matrix(name: str, *, folder: str | Path | None = None, random_state: i
     folder : path, optional
         Where the files are; by default the folder that ``GSNMF_DATA`` names.
     random_state : int
-        Seed of the draw of ten images a person that makes the Yale matrix. The paper's own draw is unknown.
+        Seed for drawing ten images per person for the Yale matrix. The paper's own draw is unknown.
 
     Returns
     -------

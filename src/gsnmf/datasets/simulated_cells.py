@@ -35,7 +35,7 @@ class SimulatedCells:
     batches: Indices = field(repr=False)
 
     def log_normalized(self) -> sp.csr_array:
-        """Counts over the sum of their cell, times the median of the sums, plus one, in logarithms."""
+        """log(1 + counts), with counts scaled so that every cell has the median sum."""
         sums = np.asarray(self.counts.sum(axis=1)).ravel()
         scales = np.divide(np.median(sums), sums, out=np.zeros(sums.size), where=sums > 0)
         data = self.counts.data * np.repeat(scales, np.diff(self.counts.indptr))

@@ -31,7 +31,7 @@ def tf_idf(data: LabelledMatrix) -> LabelledMatrix:
 
 
 def normalize_rows(data: LabelledMatrix) -> LabelledMatrix:
-    """Every row divided by its sum; rows of zeros stay what they are.
+    """Every row divided by its sum; zero rows stay zero.
 
     Examples
     --------

@@ -7,8 +7,8 @@ Given the components H, the coefficients W of samples X are either *refitted*, a
 or those of the *model*, in which the coefficient of an anchor feature is the sample's value there,
 :math:`W = [X(:, A),\; P_2]`, and only the weights :math:`P_2` of the pure samples are fitted. The coefficient of a
 mixture of features is the mean of the sample's values there, weighted by their shares. Both are exact.
-Refitted ones may have to sum to one, and the features may have weights; of a sample with holes, the observed entries
-count.
+Refitted coefficients may be required to sum to one, and features may have weights; for a sample with holes, only
+observed entries count.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ COEFFICIENTS: tuple[Coefficients, ...] = ("refit", "model")
 
 @dataclass(frozen=True)
 class Anchors:
-    """Which features the first components are, or are mixtures of.
+    """The features that the first components are, or that they mix.
 
     Attributes
     ----------
@@ -101,8 +101,8 @@ def explained(samples: Matrix | Observed, W: Any, components: Floats) -> float:
 def strongest_component(W: Any, means: Doubles) -> Any:
     """The component that is strongest in each sample, compared with its mean; -1 for a sample without coefficients.
 
-    Coefficients are divided by their means over the training samples, so that the scale of a component does not
-    matter. On labelled documents this agrees better with the classes than coefficients as they are, or times the sum or
+    Coefficients are divided by their means over the training samples, so the scale of a component does not matter. On
+    labelled documents this agrees better with the classes than raw coefficients, or coefficients times the sum or
     length of their component.
 
     Examples
@@ -117,7 +117,7 @@ def strongest_component(W: Any, means: Doubles) -> Any:
 
 
 def mean_coefficients(W: Any, sample_weight: Doubles | None = None) -> Doubles:
-    """Mean coefficient of each component; computed now, also if the coefficients are lazy."""
+    """Mean coefficient of each component, computed at once even if the coefficients are lazy."""
     if sample_weight is not None:
         return np.average(W, axis=0, weights=sample_weight).astype(np.float64)
     return np.asarray(W.mean(axis=0), dtype=np.float64)

@@ -34,7 +34,7 @@ class Importance:
 
     @property
     def equal(self) -> bool:
-        """Whether all samples count the same, and all features."""
+        """Whether all samples count equally, and all features too."""
         return self.of_samples is None and self.of_features is None
 
     def both(self, shape: tuple[int, int]) -> tuple[Doubles, Doubles]:

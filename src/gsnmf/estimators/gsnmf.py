@@ -42,7 +42,7 @@ from gsnmf.support.tables import Table
 from gsnmf.weights import DEFAULT_MAX_ITERATIONS, DEFAULT_TOLERANCE, warn_unless_converged
 
 _REMEMBERED = 100
-"""Training samples, the strongest of each component, that a model remembers when the training data are gone."""
+"""How many of the strongest training samples per component a model remembers without the training data."""
 
 
 class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -59,12 +59,12 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     n_components : int, pair (n_features, n_samples), "auto", or None
-        How many anchor features and pure samples to choose in all, or how many of each. A matrix has no more to give
-        than its larger dimension: a larger number gives all there is. "auto": as many, from 2 to 30, as help to predict
-        entries that are left out (`gsnmf.choose_rank`). None: as many as it takes to reach ``target_error``.
+        How many anchor features and pure samples to choose in all, or how many of each. More than the larger dimension
+        of X gives all there is. "auto": as many, from 2 to 30, as help to predict entries that are left out
+        (`gsnmf.choose_rank`). None: as many as it takes to reach ``target_error``.
     target_error : float
-        For ``n_components=None``: the relative error to reach, with as few components as possible and at most 200. An
-        error says so at once if truncated SVD proves it out of reach, as it often is for text.
+        For ``n_components=None``: the relative error to reach, with as few components as possible and at most 200. If
+        truncated SVD proves it out of reach, as it often does for text, an error is raised at once.
     method : str
         How to choose: see `gsnmf.methods`.
     effort : {"fast", "balanced", "best"}
@@ -327,7 +327,7 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         feature_names: Any = None,
         sample_names: Sequence[object] | None = None,
     ) -> Table:
-        """What each component stands for: its kind, its name, and where it is strongest.
+        """The meaning of each component: its kind, its name, and where it is strongest.
 
         Parameters
         ----------
@@ -462,7 +462,7 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
     def _admitted(self, X: Any, *, reset: bool = False, names: bool = True) -> Matrix | Observed:
-        """Checked samples; warnings tell of what was cut off and, of samples to fit, what is empty."""
+        """Checked samples; warns if much was cut off and, when fitting, about empty rows and columns."""
         data = admitted_samples(
             self, X, reset=reset, names=names, missing_values=self.missing_values, negative=self.negative
         )

@@ -71,7 +71,7 @@ def checked_weight(weight: Any, length: int, name: str) -> Doubles | None:
 def _say_it_as_scikit_learn_does(
     estimator: Any, X: Any, reset: bool, error: Exception, missing_values: MissingValues
 ) -> None:
-    """Raise what scikit-learn has to say about wrong input, followed by what the library says, which knows where."""
+    """Raise scikit-learn's message about wrong input, followed by the library's, which says where."""
     try:
         checked = validate_data(
             estimator,

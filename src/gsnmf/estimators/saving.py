@@ -27,7 +27,7 @@ _OF_RESULT = {"columns": "feature_indices_", "rows": "sample_indices_", "column_
 _NUMBERS = ("n_components_", "n_features_in_", "n_samples_fit_", "quality_", "reconstruction_err_", "n_iter_")
 
 _ROUNDING = 1e-4
-"""By which shares in single precision may miss their sum."""
+"""By how much the sum of shares in single precision may differ from one."""
 
 Model = TypeVar("Model")
 
@@ -74,7 +74,7 @@ def packed_result(model: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
 
 
 def _parameters(model: Any) -> dict[str, Any]:
-    """The parameters as JSON can hold them: NaN as a word, and without the constraints."""
+    """The parameters in a form that JSON can hold: NaN as a word, without the constraints."""
     parameters = {name: value for name, value in model.get_params().items() if name != "constraints"}
     parameters["missing_values"] = check_missing_values(model.missing_values)
     return parameters

@@ -18,7 +18,7 @@ from gsnmf.support.arrays import Flags
 
 
 class GSNMFSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
-    """Keep a few features of which all others are nearly nonnegative combinations.
+    """Keep a few features such that all others are nearly nonnegative combinations of them.
 
     Parameters
     ----------

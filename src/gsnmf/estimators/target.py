@@ -11,13 +11,13 @@ from gsnmf.results import Factorization
 from gsnmf.search.ranks import rank_path
 
 LARGEST_SEARCHED = 200
-"""Where the search for a number of components ends: every step costs more than the one before."""
+"""Largest number of components that is tried: every step costs more than the one before."""
 
 
 def smallest_factorization(
     matrix: Matrix, target_error: float, factorize: Callable[[int], Factorization]
 ) -> Factorization:
-    """As few components as reach the target error, to begin with those of nested choices.
+    """The fewest components that reach the target error, starting from nested choices.
 
     The search stops at once if truncated SVD, the best approximation of any rank, proves the target out of reach.
     """
@@ -39,7 +39,7 @@ def smallest_factorization(
 
 
 def _check_reachable(matrix: Matrix, limit: int, target_error: float) -> None:
-    """Raise if no approximation of rank ``limit`` has an error as small."""
+    """Raise if no approximation of rank ``limit`` can reach the target error."""
     if not isinstance(matrix, InMemoryMatrix) or limit >= min(matrix.shape) or matrix.squared_norm == 0:
         return
     values = singular_triplets(matrix, limit)[1].astype(float)
@@ -53,7 +53,7 @@ def _check_reachable(matrix: Matrix, limit: int, target_error: float) -> None:
 
 
 def _shortened(result: Factorization, goal: float, factorize: Callable[[int], Factorization]) -> Factorization:
-    """Fewer components, as few as still reach the goal, by bisection."""
+    """Reduce the number of components by bisection, as far as the goal is still reached."""
     too_few = 0
     while result.selection.n_selected - too_few > 1:
         rank = (too_few + result.selection.n_selected) // 2

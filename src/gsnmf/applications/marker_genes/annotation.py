@@ -21,7 +21,7 @@ N_LISTED = 20
 """Genes that are listed with each factor."""
 
 _OWN_BATCH = 0.9
-"""Part of a factor in one batch from which on it may be the batch and not a kind of cell."""
+"""A factor with at least this share in one batch may be an effect of the batch, not a kind of cell."""
 
 
 @dataclass(frozen=True)

@@ -110,13 +110,13 @@ def gather(cells: Cells, sampled: Indices) -> RawMatrix:
 
 
 def variability(matrix: RawMatrix) -> Doubles:
-    r"""Weights of genes that count each by the part of its expression that differs between cells.
+    r"""Weights that make each gene count by the part of its expression that differs between cells.
 
     .. math:: w_j = \frac{s_j}{q_j}, \qquad s_j^2 = q_j - \bar{x}_j^2, \qquad q_j = \frac{1}{m} \sum_i x_{ij}^2
 
     The mean square of a weighted gene is then :math:`s_j^2 / q_j`, between 0 for a gene with the same expression in all
-    cells and almost 1 for a gene in few of them. Without weights the error would be that of the genes with the highest
-    expression, which every cell needs and which mark none.
+    cells and almost 1 for a gene in few of them. Without weights the error would be dominated by the genes with the
+    highest expression, which every cell needs and which mark no kind of cell.
 
     Examples
     --------

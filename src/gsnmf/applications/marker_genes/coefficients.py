@@ -1,4 +1,4 @@
-"""What the factors are in every cell: one pass over the cells, in blocks."""
+"""How much of every factor is in every cell: one pass over the cells, in blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of an AnnData object takes part: which matrix, which genes, and which cell is of which batch."""
+"""Which part of an AnnData object is used: the matrix, the genes, and the batch of each cell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""By what a biologist judges factors: known markers, genes that differ between groups, and groups of cells."""
+"""How biologists judge factors: known markers, genes that differ between groups, and groups of cells."""
 
 from __future__ import annotations
 

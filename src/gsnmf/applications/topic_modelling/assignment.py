@@ -12,7 +12,7 @@ from gsnmf.support.arrays import Doubles, Floats, Indices, Sparse
 from gsnmf.weights import coefficients_for
 
 MAX_ROUNDS = 10
-"""Of moving documents to the topic that they resemble most."""
+"""Limit on the rounds of moving documents to the topic that they resemble most."""
 
 NO_TOPIC = -1
 """Topic of a document without a known word."""
@@ -40,7 +40,7 @@ def coefficients(matrix: Sparse, components: Floats) -> Doubles:
 
 
 def strongest_topics(weights: Doubles) -> Indices:
-    """The topic of which each document holds most, compared with how much documents hold of it on average.
+    """The strongest topic of each document, relative to the average strength of each topic.
 
     The factors of a factorization have no common scale, since a factor can be doubled and its weights halved; relative
     to their mean, weights have one. A document without weights has `NO_TOPIC`.

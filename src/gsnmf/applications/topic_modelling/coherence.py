@@ -1,11 +1,11 @@
-r"""Coherence of topics: how often the words of a topic stand together, as normalised pointwise mutual information.
+r"""Coherence of topics: how often the words of a topic occur together, as normalised pointwise mutual information.
 
 For two words and a unit of text, either a whole document or a window of consecutive words,
 
 .. math:: \mathrm{NPMI}(a, b) = \frac{\log \frac{p(a, b)}{p(a)\, p(b)}}{-\log p(a, b)} \in [-1, 1],
 
-where p is the share of units in which the words occur. It is -1 for words that never stand together, 0 for independent
-ones, and 1 for words that never stand apart. The coherence of a topic is the mean over all pairs of its words.
+where p is the share of units in which the words occur. It is -1 for words that never occur together, 0 for independent
+words, and 1 for words that never occur apart. The coherence of a topic is the mean over all pairs of its words.
 
 References
 ----------

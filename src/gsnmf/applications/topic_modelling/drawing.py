@@ -1,4 +1,4 @@
-"""Where topics and documents stand on the page: the map, and the lines over time."""
+"""Where topics and documents are drawn on the page: the map, and the lines over time."""
 
 from __future__ import annotations
 

@@ -41,8 +41,8 @@ def topics(
     With ``members`` above one, each is a mixture of a few words, or of a few documents.
 
     The texts become a matrix of documents x words, weighted by tf-idf. `gsnmf.factorize` explains it by a few of its
-    own words (anchor words) and documents (pure documents), each of which stands for a topic. What documents hold of
-    the topics is then found by nonnegative least squares, and each document goes with the topic that it resembles most.
+    own words (anchor words) and documents (pure documents), each of which stands for a topic. Nonnegative least squares
+    then finds how much of each topic a document holds, and each document belongs to the topic that it resembles most.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def topics(
     stability : bool
         Find out how often each word and document would be chosen again: see `gsnmf.stability`.
     progress : callable, optional
-        Is told what begins.
+        Called with the name of each stage as it begins.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""What else tells good topics from bad ones: how different their words are, and how alike the topics."""
+"""Further measures of topics: how different their words are, and how similar the topics."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def strongest_words(components: Floats, leading: Sequence[Indices], n_words: int
 
 
 def diversity(topics: Sequence[Indices]) -> float:
-    """Share of different words among the words of all topics: 1 if no word stands in two of them.
+    """Share of distinct words among the words of all topics: 1 if no word occurs in two of them.
 
     Parameters
     ----------

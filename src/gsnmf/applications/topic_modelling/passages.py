@@ -1,4 +1,4 @@
-"""Passages: the sentences of documents in which the words of a topic stand."""
+"""Passages: the sentences of documents in which the words of a topic occur."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WORD = r"(?u)\b\w\w+\b"
 
 @dataclass(frozen=True)
 class Passage:
-    """A sentence of a document in which words of a topic stand.
+    """A sentence of a document in which words of a topic occur.
 
     Attributes
     ----------

@@ -22,13 +22,13 @@ from gsnmf.support.arrays import Doubles, Floats, Indices
 Normalize = Literal["none", "sum", "length"]
 
 _MOST_AVERAGED = 20
-"""Pixels that make up an endmember by default, at most."""
+"""Largest number of pixels that make up an endmember by default."""
 _AVERAGED_PART = 500
-"""One in so many pixels of the scene is averaged in any case, up to the most."""
+"""One in this many pixels of the scene is always averaged, up to the largest number."""
 _SMOOTHED_PART = 100
-"""One in so many pixels makes up an endmember of a smoothed method by default."""
+"""By default, one in this many pixels makes up an endmember of a smoothed method."""
 _WITHIN_NOISE = 1.2
-"""Two spectra whose distance is below this times what noise makes of two equal ones cannot be told apart."""
+"""Spectra closer than this many times the distance that noise alone causes cannot be told apart."""
 _BRIGHTEST = 0.999
 """The abundance of a pure band is one where the band is at this quantile."""
 

@@ -6,7 +6,7 @@ In r - 1 principal components the volume of the simplex of pixels :math:`y_1, \d
 
 The determinant is linear in each vertex, so that the volumes of all replacements of one vertex are one product of its
 cofactors with all pixels. Starting from successive projection, each vertex is replaced by the best pixel in turn until
-no replacement helps: every one raises the volume, and what comes back cannot be bettered by a single exchange.
+no replacement helps. Each replacement raises the volume, so no single exchange can improve the result.
 
 References
 ----------
@@ -22,7 +22,7 @@ from gsnmf.applications.unmixing.subspace import farthest_points, leading_direct
 from gsnmf.support.arrays import Doubles, Floats, Indices
 
 _PROGRESS = 1e-10
-"""A replacement must enlarge the volume by this part to count."""
+"""A replacement must enlarge the volume by this fraction to count."""
 _MAX_ROUNDS = 100
 
 

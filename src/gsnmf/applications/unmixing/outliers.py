@@ -17,7 +17,7 @@ _PERCENTILE, _TIMES = 0.95, 5.0
 _BRIGHT = 3.0
 """Pixels longer than this times the 95th percentile of the lengths are shortened to it."""
 _NEVER_BELOW = 0.01
-"""A distance below this part of the median length is no sign of an outlier."""
+"""A distance below this fraction of the median length does not indicate an outlier."""
 _BLOCK = 1 << 22
 """Cosines that are formed at a time."""
 

@@ -28,8 +28,7 @@ def search_pixels(pixels: Floats, rank: int) -> Indices:
 
     Notes
     -----
-    Deterministic. The error of what comes back is at most that of successive projection, of successive nonnegative
-    projection and of XRAY.
+    Deterministic. The error is at most that of successive projection, successive nonnegative projection and XRAY.
     """
     matrix = wrap(np.ascontiguousarray(pixels.T))
     return automatic_search(matrix, (min(rank, len(pixels)), 0)).selection.columns

@@ -11,7 +11,7 @@ from gsnmf.applications.unmixing.cube import Cube
 from gsnmf.support.arrays import Flags, Floats
 
 _DEAD_BAND = 0.5
-"""A band that is missing in more than this part of the pixels is dead; else those pixels are masked."""
+"""A band missing in more than this share of the pixels is dead; otherwise those pixels are masked."""
 _MOST_NEGATIVE = 0.05
 """Part of the entries that may be negative, as noise makes some of them."""
 

@@ -38,7 +38,7 @@ class _Options:
 
     @property
     def layout(self) -> Layout:
-        """What an array with three dimensions is."""
+        """How to read an array with three dimensions."""
         return Layout(self.image_shape, self.cube)
 
 
@@ -141,8 +141,8 @@ def read_matrix(
     min_documents : int
         Leave out words that occur in fewer documents.
     image_shape : pair of int, optional
-        Height and width of images: those of a folder are brought to it, in a matrix it says that one axis are pixels,
-        and of an array with three dimensions it says that it is a stack of images.
+        Height and width of images. Images of a folder are resized to it; for a matrix it says that one axis holds
+        pixels; for an array with three dimensions it says that it is a stack of images.
     image_order : {"C", "F"}
         Whether the pixels of an image in a matrix follow each other row by row or column by column.
     cube : bool
@@ -160,7 +160,7 @@ def read_matrix(
     Raises
     ------
     FileError
-        A `ValueError` for a file that is not what its format asks for.
+        A `ValueError` for a file that does not fit its format.
 
     Examples
     --------

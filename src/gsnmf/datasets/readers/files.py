@@ -50,7 +50,7 @@ def open_bytes(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def seekable(path: Path) -> Iterator[BinaryIO]:
-    """The bytes of a file as a stream in which one can go back; a pipe, which can be read only once, is in memory."""
+    """The bytes of a file as a seekable stream; a pipe, which can be read only once, is held in memory."""
     with path.open("rb") as stream:
         yield stream if stream.seekable() else io.BytesIO(stream.read())
 

@@ -1,4 +1,4 @@
-"""A matrix with what its rows and columns are called."""
+"""A matrix with the names of its rows and columns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class LabelledMatrix(Record):
     Attributes
     ----------
     matrix : ndarray, csr_array or csc_array, shape (m, n)
-        Finite and nonnegative, but for NaN where entries are missing.
+        Finite and nonnegative, except for NaN where entries are missing.
     row_names, column_names : tuples of str
         One name each, or empty where there are none; a name may be empty too.
     row_kind, column_kind : str

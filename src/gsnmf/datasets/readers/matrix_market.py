@@ -1,8 +1,8 @@
 """Matrix Market files, screened before they are parsed.
 
-SciPy's parser trusts its input: an unknown word in the header, or bytes that belong in no number, can end the whole
-process. So the header is read here, sizes that cannot be are refused before memory is asked for, and the parser only
-ever sees lines of numbers.
+SciPy's parser trusts its input: an unknown word in the header, or bytes that belong in no number, can crash the whole
+process. So the header is read here, impossible sizes are refused before memory is allocated, and the parser sees only
+lines of numbers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SYMMETRIES = ("general", "symmetric", "skew-symmetric")
 _NUMBERS = b"0123456789+-.eE \t\r\n"
 _AT_ONCE = 1 << 20
 _LONGEST_LINE = 1 << 16
-"""Bytes after which a line of the head is no line of text."""
+"""Longest line of the head that is accepted, in bytes."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class _Head:
 
     @property
     def fewest_bytes(self) -> int:
-        """Bytes that so many entries take at least: a digit and a separator for each number."""
+        """Smallest number of bytes for these entries: a digit and a separator for each number."""
         per_entry = 2 if self.layout == "array" else 4 if self.field == "pattern" else 6
         return max(0, per_entry * self.n_entries - 1)
 
@@ -65,7 +65,7 @@ def read_matrix_market(path: Path) -> LabelledMatrix:
 
 @contextmanager
 def _repeatable(path: Path, again: BinaryIO | None = None) -> Iterator[BinaryIO]:
-    """The bytes of a file from their beginning; those of a pipe are kept in memory for the second time."""
+    """The bytes of a file from the beginning; those of a pipe are kept in memory to be read twice."""
     if isinstance(again, io.BytesIO):
         again.seek(0)
         yield again
@@ -112,7 +112,7 @@ def _read_head(stream: BinaryIO, path: Path) -> _Head:
 
 
 def _screen(stream: BinaryIO, head: _Head, path: Path) -> None:
-    """Refuse what announces more than it has or than fits, and what has anything but numbers."""
+    """Refuse a file that announces more than it holds or than fits in memory, or that holds anything but numbers."""
     available = _physical_memory()
     if head.memory > available:
         raise FileError(

@@ -24,10 +24,10 @@ logger = logging.getLogger(__name__)
 _DELIMITERS = ",;\t"
 
 _BLANK = ("", "NA")
-"""What stands in a cell without a value."""
+"""Cell contents that mean a missing value."""
 
 _LONGEST_SHOWN = 40
-"""Characters of a cell that an error shows."""
+"""How many characters of a cell an error shows."""
 
 
 def read_csv(
@@ -167,7 +167,7 @@ class _Names:
         return unnamed_corner or not self.is_number(first[0])
 
     def check_row_names(self, names: Sequence[str], row_names: Sequence[str]) -> None:
-        """Raise if the first column may as well hold numbers, and nobody said that it does not."""
+        """Raise if the first column might hold numbers, unless the caller said that it holds names."""
         if self.row_names is not None:
             return
         numbers = [name for name in row_names if self.is_number(name)]

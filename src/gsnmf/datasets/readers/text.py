@@ -18,7 +18,7 @@ _NAME_LENGTH = 60
 def read_text_lines(
     path: Path, *, encoding: str, stop_words: Literal["english"] | None, min_documents: int
 ) -> LabelledMatrix:
-    """A file with one document per line; empty lines are none. A document is called by its line and its beginning."""
+    """A file with one document per line; empty lines are skipped. A document is named by its line and first words."""
     numbered = [(number, line) for number, line in enumerate(read_lines(path, encoding), 1) if line.strip()]
     names = [f"{number}: {_beginning(line)}" for number, line in numbered]
     return _count(path, names, [line for _, line in numbered], stop_words, min_documents)
