@@ -84,7 +84,7 @@ def _together(*children: _Child) -> float:
 
 
 class _Child:
-    """A process whose libraries have so many threads, and which works when it is told to."""
+    """A process whose libraries have a given number of threads, and which works on command."""
 
     def __init__(self, sizes: _Sizes, n_threads: int) -> None:
         environment = os.environ | dict.fromkeys(_VARIABLES, str(n_threads))

@@ -43,7 +43,7 @@ def run(quick: bool = False) -> None:
 
 
 def measure(draws: int, *, quick: bool = False) -> None:
-    """Measure and print, with so many matrices of each kind and noise."""
+    """Measure and print, with a given number of matrices of each kind and noise level."""
     gsnmf.choose_rank(np.random.default_rng(0).random((20, 20)), [2, 3], n_repeats=1)  # compile
     print(", ".join(f"{name} {value}" for name, value in machine_facts().items()))
     heading = ["matrices", *(f"{noise:.0%} noise" for noise in NOISES), "processor seconds each"]

@@ -144,7 +144,7 @@ def workers(sizes: _Sizes) -> None:
 
 
 def _product_seconds(store: _Store, n_processes: int) -> float:
-    """Time of products with one chunk in memory, and with its transpose, in so many processes at once, each its own."""
+    """Time of products with a chunk in memory and its transpose, in several processes at once, each with its own."""
     with ProcessPoolExecutor(max_workers=n_processes, mp_context=get_context("spawn")) as processes:
         list(processes.map(_timed_products, [store] * n_processes, [1] * n_processes))  # they start and import
         return max(processes.map(_timed_products, [store] * n_processes, [20] * n_processes))

@@ -26,7 +26,7 @@ _EFFECTIVE: dict[str, frozenset[str]] = {
 
 
 def given_options(context: typer.Context) -> set[str]:
-    """Names of the parameters that stand on the command line."""
+    """Names of the parameters given on the command line."""
     sources = {name: context.get_parameter_source(name) for name in context.params}
     return {name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"}
 

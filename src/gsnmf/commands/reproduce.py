@@ -97,7 +97,7 @@ class _Lines:
 
 
 class _Bars:
-    """Progress as one bar a study."""
+    """Progress as one bar per study."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress

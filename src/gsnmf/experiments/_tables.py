@@ -59,7 +59,7 @@ _N_CANDIDATES = 500
 
 _OTHER_MATRIX = {
     "TDT30": "another version of the data: 36771 terms in place of 19528",
-    "Yale": "another draw of ten images a person",
+    "Yale": "another draw of ten images per person",
     "ORL": "reduced to 23 x 19 pixels in another way",
 }
 

@@ -190,7 +190,7 @@ def _cost_table(records: Sequence[Record]) -> Table:
         seconds.setdefault(str(record["method"]), []).append(float(record["seconds"] or 0.0))
     rows = [[LABELS[method], f"{np.mean(values):.3f}", f"{np.max(values):.3f}"] for method, values in seconds.items()]
     total = sum(np.mean(values) for values in seconds.values())
-    caption = f"Seconds a matrix on one thread, without weights; {total:.2f} for all methods together."
+    caption = f"Seconds per matrix on one thread, without weights; {total:.2f} for all methods together."
     return Table(("method", "mean seconds", "longest"), rows, caption, long=True)
 
 
