@@ -1,7 +1,6 @@
-"""Properties that every result has, whatever the matrix; each is checked on what one seed draws.
+"""Properties that every result has, whatever the matrix. Each is a function of a case that raises if it does not hold.
 
-A property is a function of a generator that raises `AssertionError` if it does not hold. `test_properties` checks a few
-seeds of each, `campaign.py` as many as there is time for.
+`test_properties` checks a few cases of each, `campaign.py` as many as there is time for.
 """
 
 from __future__ import annotations
@@ -9,137 +8,116 @@ from __future__ import annotations
 import tempfile
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.optimize import nnls
-from sklearn.exceptions import ConvergenceWarning
 
 import gsnmf
-from gsnmf.factorization.registry import methods
+from hostile.cases import Case
+from hostile.damage import mutated
 
-Property = Callable[[np.random.Generator], None]
-
-_FORMS: dict[str, Callable[[Any], Any]] = {
-    "C order": np.ascontiguousarray,
-    "Fortran order": np.asfortranarray,
-    "CSR": sp.csr_array,
-    "CSC": sp.csc_array,
-    "COO": sp.coo_array,
-    "every other entry": lambda M: np.repeat(np.repeat(M, 2, axis=0), 2, axis=1)[::2, ::2],
-}
-_QUICK = ("gspa", "spa-columns", "spa-rows", "snpa", "snpa-rows", "xray", "xray-rows", "pursuit")
+Property = Callable[[Case], None]
 
 
-def entries(rng: np.random.Generator) -> np.ndarray:
-    """A small nonnegative matrix: ordinary, of low rank, sparse, constant, badly scaled, with copies and zeros."""
-    m, n = (int(length) for length in rng.integers(1, 13, 2))
-    kind = rng.integers(6)
-    if kind == 0:
-        M = rng.random((m, n))
-    elif kind == 1:
-        r = int(rng.integers(1, 4))
-        M = rng.random((m, r)) @ rng.random((r, n))
-    elif kind == 2:
-        M = rng.poisson(0.7, (m, n)).astype(float)
-    elif kind == 3:
-        M = np.full((m, n), rng.random())
-    elif kind == 4:
-        M = 10.0 ** rng.uniform(-8, 8, (m, n))
-    else:
-        M = rng.random((m, n))[:, rng.integers(n, size=n)]
-    if rng.random() < 0.3:
-        M = M * (rng.random((m, 1)) < 0.7) * (rng.random((1, n)) < 0.7)
-    return M
-
-
-def form(rng: np.random.Generator) -> Callable[[Any], Any]:
-    """One of the ways to hold a matrix."""
-    return _FORMS[list(_FORMS)[rng.integers(len(_FORMS))]]
-
-
-def _factorize(matrix: Any, rank: Any, method: str) -> gsnmf.Factorization | None:
+def _factorize(matrix: Any, rank: Any, method: str, **options: Any) -> gsnmf.Factorization | None:
+    """The result, or None where the method does not apply."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", UserWarning)
         try:
-            return gsnmf.factorize(matrix, rank, method=method)
+            return gsnmf.factorize(matrix, rank, method=method, effort="fast", **options)
         except ValueError as error:
             if method == "exact" or "rank must be a pair" in str(error):
                 return None
             raise
 
 
-def _drawn_method(rng: np.random.Generator) -> str:
-    every = [method.name for method in methods()]
-    return str(rng.choice(_QUICK if rng.random() < 0.8 else every))
+def _norm(M: np.ndarray) -> float:
+    return float(np.linalg.norm(M)) or 1.0
 
 
-def powers_of_two_change_nothing(rng: np.random.Generator) -> None:
+def powers_of_two_change_nothing(case: Case) -> None:
     """Choices, weights and errors of a matrix and of its multiple are the same in every bit."""
-    M, hold, method = entries(rng), form(rng), _drawn_method(rng)
-    rank, exponent = int(rng.integers(1, max(M.shape) + 1)), int(rng.integers(-900, 900))
-    one, other = (_factorize(hold(X), min(rank, *M.shape), method) for X in (M, np.ldexp(M, exponent)))
+    M, exponent = case.ordinary, int(case.rng.integers(-800, 900))
+    M[M < 2.0**-100] = 0.0  # multiples must stay exact
+    one, other = (_factorize(case.hold(X), case.rank, case.method) for X in (M, np.ldexp(M, exponent)))
     if one is not None:
         assert other is not None
-        assert other.selection == one.selection, (method, exponent)
-        assert other.weights == one.weights, (method, exponent)
+        assert other.selection == one.selection, exponent
+        assert other.weights == one.weights, exponent
 
 
-def reported_error_is_the_error(rng: np.random.Generator) -> None:
-    """The relative error is the one that the returned weights have, in double and in single precision."""
-    dtype = np.float32 if rng.random() < 0.3 else np.float64
-    M, hold, method = entries(rng).astype(dtype), form(rng), _drawn_method(rng)
-    result = _factorize(hold(M), min(int(rng.integers(1, 6)), *M.shape), method)
+def reported_error_is_the_error(case: Case) -> None:
+    """The relative error is the one that the returned weights have, and the weights are nonnegative."""
+    M = case.entries
+    result = _factorize(case.hold(M), case.rank, case.method)
     if result is None:
         return
-    exact, norm = M.astype(np.float64), float(np.linalg.norm(M.astype(np.float64)))
+    unit = -int(np.frexp(M.max())[1])
+    exact = np.ldexp(M.astype(np.float64), unit)
     P1, P2 = result.column_weights.astype(np.float64), result.row_weights.astype(np.float64)
-    error = np.linalg.norm(exact - exact[:, result.columns] @ P1 - P2 @ exact[result.rows]) / (norm or 1.0)
-    assert np.isfinite(result.relative_error)
-    assert abs(error - result.relative_error) <= (1e-5 if dtype == np.float32 else 1e-9), (method, error)
-    assert result.column_weights.min(initial=0.0) >= 0
-    assert result.row_weights.min(initial=0.0) >= 0
+    error = np.linalg.norm(exact - exact[:, result.columns] @ P1 - P2 @ exact[result.rows]) / _norm(exact)
+    assert abs(error - result.relative_error) <= (1e-5 if case.single else 1e-9), (error, result.relative_error)
+    assert min(P1.min(initial=0.0), P2.min(initial=0.0)) >= 0
 
 
-def choices_are_sound(rng: np.random.Generator) -> None:
+def choices_are_sound(case: Case) -> None:
     """Indices are distinct, never of zero columns or rows, and as many as the stop reason says."""
-    M, hold, method = entries(rng), form(rng), _drawn_method(rng)
-    rank = min(int(rng.integers(1, 8)), *M.shape)
-    result = _factorize(hold(M), rank, method)
+    M = case.entries
+    result = _factorize(case.hold(M), case.rank, case.method)
     if result is None:
         return
     for indices, lines in ((result.columns, M.T), (result.rows, M)):
-        assert np.unique(indices).size == indices.size, method
-        assert lines[indices].any(axis=1).all(), method
-    reached = result.selection.n_selected >= rank
-    assert (result.stop_reason == "rank reached") == reached, (method, result.stop_reason)
+        assert np.unique(indices).size == indices.size
+        assert lines[indices].any(axis=1).all()
+    reached = result.selection.n_selected >= case.rank
+    assert (result.stop_reason == "rank reached") == reached, result.stop_reason
 
 
-def permuting_and_transposing_commute(rng: np.random.Generator) -> None:
-    """The choice follows the columns and rows where no two are equally good, as in a matrix of random numbers."""
-    m, n = (int(length) for length in rng.integers(3, 13, 2))
-    M, rank = rng.random((m, n)), int(rng.integers(1, 4))
+def input_is_not_changed(case: Case) -> None:
+    """The matrix is the same afterwards, in every bit."""
+    M = case.hold(case.entries)
+    before = M.copy()
+    _factorize(M, case.rank, case.method)
+    assert (before == M).all() if isinstance(M, np.ndarray) else (before != M).nnz == 0
+
+
+def forms_change_no_choice(case: Case) -> None:
+    """The same columns and rows in every memory order and sparse format."""
+    M = case.ordinary
+    one, other = (_factorize(X, case.rank, case.method) for X in (np.ascontiguousarray(M), case.hold(M)))
+    if one is not None:
+        assert other is not None
+        chosen = (one.columns.tolist(), one.rows.tolist()), (other.columns.tolist(), other.rows.tolist())
+        same = abs(one.relative_error - other.relative_error) <= 1e-6 * one.relative_error + 1e-12
+        assert chosen[0] == chosen[1] or same, (chosen, one.relative_error, other.relative_error)
+
+
+def permuting_and_transposing_commute(case: Case) -> None:
+    """Without ties, the choices for a permuted or transposed matrix are the permuted or transposed choices."""
+    rng = case.rng
+    m, n = case.m, case.n
+    M = rng.random((m, n)) + 0.01
     method = str(rng.choice(["gspa", "pursuit"]))
     rows, columns = rng.permutation(m), rng.permutation(n)
-    one = gsnmf.select(M, min(rank, m, n), method=method)
-    other = gsnmf.select(M[np.ix_(rows, columns)], min(rank, m, n), method=method)
-    turned = gsnmf.select(M.T, min(rank, m, n), method=method)
+    one = gsnmf.select(M, case.rank, method=method)
+    other = gsnmf.select(M[np.ix_(rows, columns)], case.rank, method=method)
+    turned = gsnmf.select(M.T, case.rank, method=method)
     assert columns[other.columns].tolist() == one.columns.tolist(), method
     assert rows[other.rows].tolist() == one.rows.tolist(), method
-    assert (turned.rows.tolist(), turned.columns.tolist()) == (one.columns.tolist(), one.rows.tolist()), method
+    if m != n:  # a square matrix has a tie between the first column and the first row
+        assert (turned.rows.tolist(), turned.columns.tolist()) == (one.columns.tolist(), one.rows.tolist()), method
 
 
-def weights_are_no_worse_than_alternation(rng: np.random.Generator) -> None:
+def weights_are_no_worse_than_alternation(case: Case) -> None:
     """Exact nonnegative least squares of one side after the other finds no better weights."""
-    M, hold = entries(rng), form(rng)
-    M = M / (M.max() or 1.0)
-    m, n = M.shape
+    M, rng, (m, n) = case.ordinary, case.rng, (case.m, case.n)
     columns, rows = rng.permutation(n)[: rng.integers(0, 4)], rng.permutation(m)[: rng.integers(0, 4)]
     if columns.size + rows.size == 0:
         return
-    weights = gsnmf.fit_weights(hold(M), columns, rows, max_iterations=5000)
+    weights = gsnmf.fit_weights(case.hold(M), columns, rows, max_iterations=5000)
     C, R = M[:, columns], M[rows]
     P1, P2 = np.zeros((columns.size, n)), np.zeros((m, rows.size))
     for _ in range(20):
@@ -147,45 +125,152 @@ def weights_are_no_worse_than_alternation(rng: np.random.Generator) -> None:
             P1 = np.column_stack([nnls(C, column)[0] for column in (M - P2 @ R).T])
         if rows.size:
             P2 = np.vstack([nnls(R.T, row)[0] for row in M - C @ P1])
-    alternated = float(np.linalg.norm(M - C @ P1 - P2 @ R) / (np.linalg.norm(M) or 1.0))
+    alternated = float(np.linalg.norm(M - C @ P1 - P2 @ R)) / _norm(M)
     assert weights.relative_error <= alternated + 1e-3 * max(alternated, 1e-3), (weights.relative_error, alternated)
 
 
-def fitting_transforms(rng: np.random.Generator) -> None:
+def fitting_transforms(case: Case) -> None:
     """``fit_transform`` gives what ``transform`` gives."""
-    M, hold = entries(rng), form(rng)
-    model = gsnmf.GSNMF(
-        min(int(rng.integers(1, 4)), *M.shape), method="gspa", coefficients=str(rng.choice(["refit", "model"]))
-    )
+    X = case.hold(case.entries)
+    coefficients: Any = case.rng.choice(["refit", "model"])
+    model = gsnmf.GSNMF(case.rank, method="gspa", coefficients=str(coefficients))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        W = model.fit_transform(hold(M))
-        np.testing.assert_array_equal(model.transform(hold(M)), W)
+        warnings.simplefilter("ignore", UserWarning)
+        W = model.fit_transform(X)
+        np.testing.assert_array_equal(model.transform(X), W)
     assert np.isfinite(W).all()
 
 
-def mutated_results_load_or_are_refused(rng: np.random.Generator) -> None:
-    """A damaged file of a result raises `ValueError` or loads."""
-    M = rng.random((6, 5))
+def holes_are_not_read(case: Case) -> None:
+    """The error is the one on observed entries, and no prediction is infinite or negative."""
+    M, rng = case.ordinary, case.rng
+    seen = rng.random(M.shape) < 0.8
+    if not (M * seen).any():
+        return
+    result = _factorize(np.where(seen, M, np.nan), case.rank, "gspa", missing_values=np.nan)
+    assert result is not None
+    predicted = result.reconstruct()
+    assert np.isfinite(predicted).all()
+    assert predicted.min() >= 0
+    error = float(np.linalg.norm((M - predicted) * seen)) / _norm(M * seen)
+    assert abs(error - result.relative_error) <= 1e-6 + 1e-6 * error, (error, result.relative_error)
+
+
+def negative_entries_are_zeros(case: Case) -> None:
+    """``negative="clip"`` is the same as zeros in their places."""
+    M = case.ordinary - 0.3
+    one = _factorize(case.hold(M), case.rank, case.method, negative="clip")
+    other = _factorize(case.hold(np.maximum(M, 0.0)), case.rank, case.method)
+    if one is not None:
+        assert other is not None
+        assert one.selection == other.selection
+        assert one.relative_error == other.relative_error
+
+
+def mixtures_have_few_members(case: Case) -> None:
+    """No factor has more members than asked for, and the reported error is the error."""
+    M = case.ordinary
+    if min(case.m, case.n) < 2:
+        return
+    result = _factorize(case.hold(M), case.rank, "gspa", members=2)
+    assert result is not None
+    if result.column_mixture is None or result.row_mixture is None:
+        return
+    A, B = (
+        np.asarray(X.toarray() if hasattr(X, "toarray") else X) for X in (result.column_mixture, result.row_mixture)
+    )
+    assert (np.count_nonzero(A, axis=0) <= 2).all()
+    assert (np.count_nonzero(B, axis=1) <= 2).all()
+    error = float(np.linalg.norm(M - result.reconstruct())) / _norm(M)
+    assert abs(error - result.relative_error) <= 1e-7, (error, result.relative_error)
+
+
+def constraints_are_obeyed(case: Case) -> None:
+    """What is included is chosen, what is excluded is not; or the request is refused."""
+    M, rng = case.ordinary, case.rng
+    column, row = int(rng.integers(case.n)), int(rng.integers(case.m))
+    wishes = gsnmf.Constraints(include_columns=[column], exclude_rows=[row])
+    try:
+        result = _factorize(case.hold(M), case.rank, case.method, constraints=wishes)
+    except ValueError as error:
+        assert "constraints" in str(error) or "zero" in str(error) or "include" in str(error), error  # noqa: PT017
+        return
+    if result is not None:
+        assert column in result.columns
+        assert row not in result.rows
+
+
+def mixtures_sum_to_one(case: Case) -> None:
+    """Weights that are to sum to one do."""
+    M, rng = case.ordinary, case.rng
+    rows = rng.permutation(case.m)[: case.rank]
+    weights = gsnmf.fit_weights(case.hold(M), [], rows, sum_to_one="rows")
+    np.testing.assert_allclose(weights.row_weights.sum(axis=1), 1.0, atol=1e-9)
+    error = float(np.linalg.norm(M - weights.row_weights @ M[rows])) / _norm(M)
+    assert abs(error - weights.relative_error) <= 1e-9
+
+
+def a_rank_is_recommended(case: Case) -> None:
+    """A recommended rank is one of those tried, and frequencies are frequencies; or the matrix is refused."""
+    M = case.ordinary
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        try:
+            choice = gsnmf.choose_rank(case.hold(M), range(1, case.rank + 1), n_repeats=2, effort="fast")
+            result = gsnmf.factorize(case.hold(M), choice.rank, method="gspa")
+            repeated = gsnmf.stability(case.hold(M), result, n_repeats=2)
+        except ValueError as error:
+            assert str(error)  # noqa: PT017
+            return
+    assert choice.rank in choice.ranks
+    assert np.isfinite(choice.errors).all()
+    assert ((repeated.frequencies >= 0) & (repeated.frequencies <= 1)).all()
+
+
+def mutated_results_load_or_are_refused(case: Case) -> None:
+    """A damaged file of a result or of a model raises `ValueError` or loads."""
+    M, rng = case.rng.random((6, 5)), case.rng
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "r.npz")
-        gsnmf.save(gsnmf.factorize(M, 3, method="gspa"), path)
-        whole = bytearray(path.read_bytes())
-        for _ in range(int(rng.integers(1, 6))):
-            whole[int(rng.integers(len(whole)))] = int(rng.integers(256))
-        path.write_bytes(bytes(whole[: int(rng.integers(1, len(whole)))] if rng.random() < 0.2 else whole))
+        if case.copies:
+            gsnmf.GSNMF(2, method="gspa").fit(M).save(path)
+        else:
+            gsnmf.save(gsnmf.factorize(M, 3, method="gspa"), path)
+        path.write_bytes(mutated(path.read_bytes(), rng))
         try:
-            gsnmf.load(path, M)
+            gsnmf.GSNMF.load(path) if case.copies else gsnmf.load(path, M)
         except ValueError as error:
             assert str(path) in str(error) or "must be the one that was factorized" in str(error)  # noqa: PT017
 
 
-PROPERTIES: tuple[Property, ...] = (
+def threads_agree(case: Case) -> None:
+    """Four threads at once find what one finds."""
+    M = case.hold(case.entries)
+    one = _factorize(M, case.rank, case.method)
+    with ThreadPoolExecutor(4) as pool:
+        others = list(pool.map(lambda _: _factorize(M, case.rank, case.method), range(4)))
+    if one is not None:
+        assert all(other is not None and other.selection == one.selection for other in others)
+
+
+QUICK: tuple[Property, ...] = (
     powers_of_two_change_nothing,
     reported_error_is_the_error,
     choices_are_sound,
+    input_is_not_changed,
+    forms_change_no_choice,
     permuting_and_transposing_commute,
     weights_are_no_worse_than_alternation,
     fitting_transforms,
+    negative_entries_are_zeros,
+    constraints_are_obeyed,
+    mixtures_sum_to_one,
     mutated_results_load_or_are_refused,
 )
+SLOW: tuple[Property, ...] = (
+    holes_are_not_read,
+    mixtures_have_few_members,
+    a_rank_is_recommended,
+    threads_agree,
+)
+"""Properties of which the short draw has fewer cases."""

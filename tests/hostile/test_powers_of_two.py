@@ -28,7 +28,7 @@ def _matrix(dtype=np.float64):
 def _choices(matrix, rank, method):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        result = gsnmf.factorize(matrix, rank, method=method)
+        result = gsnmf.factorize(matrix, rank, method=method, effort="fast")
     return (
         result.columns.tolist(),
         result.rows.tolist(),
@@ -47,7 +47,7 @@ def test_every_method(method, hold):
         M = M[:, :3] @ np.hstack([np.eye(3), M[:3, :5]])
     rank = {"spa-both": (2, 2), "exact": 3}.get(method, 4)
     expected = _choices(hold(M), rank, method)
-    for exponent in _EXPONENTS[np.float64]:
+    for exponent in (-1000, 299):
         assert _choices(hold(np.ldexp(M, exponent)), rank, method) == expected
 
 
@@ -55,7 +55,7 @@ def test_every_method(method, hold):
 def test_single_precision(method):
     M = _matrix(np.float32)
     expected = _choices(M, 4, method)
-    for exponent in _EXPONENTS[np.float32]:
+    for exponent in (-100, 90):
         assert _choices(np.ldexp(M, exponent), 4, method) == expected
 
 
@@ -67,7 +67,7 @@ def test_path_of_ranks(dtype, exponent):
     assert expected.errors.size == 7
 
 
-@pytest.mark.parametrize(("dtype", "exponent"), _CASES)
+@pytest.mark.parametrize(("dtype", "exponent"), [(np.float64, -1000), (np.float64, 299), (np.float32, 90)])
 def test_estimator_that_chooses_the_rank(dtype, exponent):
     M = _matrix(dtype)
     expected, found = (gsnmf.GSNMF(None, target_error=0.3, effort="fast").fit(X) for X in (M, np.ldexp(M, exponent)))

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
 
-from hostile.properties import PROPERTIES
+from hostile.cases import Case, cases
+from hostile.properties import QUICK, SLOW
 
-_SEEDS = range(12)
 _FAILURES = Path(__file__).with_name("failures.txt")
-_KNOWN = _FAILURES.read_text(encoding="utf-8").split("\n") if _FAILURES.exists() else []
+_KNOWN = _FAILURES.read_text(encoding="utf-8").splitlines() if _FAILURES.exists() else []
+_SETTINGS = settings(deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
 
-@pytest.mark.parametrize("check", PROPERTIES, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("check", QUICK + SLOW, ids=lambda check: check.__name__)
 def test_property(check):
-    for seed in _SEEDS:
-        check(np.random.default_rng(seed))
+    count = 6 if check in QUICK else 2
+    settings(_SETTINGS, max_examples=count)(given(cases(every_method=False))(check))()
 
 
-@pytest.mark.parametrize("case", [line for line in _KNOWN if line])
-def test_what_has_failed_before(case):
-    name, seed = case.split()
-    next(check for check in PROPERTIES if check.__name__ == name)(np.random.default_rng(int(seed)))
+def test_what_has_failed_before():
+    properties = {check.__name__: check for check in QUICK + SLOW}
+    for line in _KNOWN:
+        name, case = line.split(" ", 1)
+        properties[name](Case.from_json(case))

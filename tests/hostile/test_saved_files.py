@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 import gsnmf
 from gsnmf.factorization.saving import load_provenance
+from hostile.damage import mutated
 
 _RNG = np.random.default_rng(0)
 _MATRIX = _RNG.random((9, 8))
@@ -178,25 +179,6 @@ def test_forged_checkpoints_are_refused(checkpoint_file, forged):
         _resume(checkpoint_file)
 
 
-def _mutations(whole, rng, count):
-    for _ in range(count):
-        changed = bytearray(whole)
-        for _ in range(rng.integers(1, 5)):
-            at = rng.integers(len(changed))
-            kind = rng.integers(4)
-            if kind == 0:
-                changed[at] ^= 1 << rng.integers(8)
-            elif kind == 1:
-                del changed[at : at + rng.integers(1, 40)]
-            elif kind == 2:
-                changed[at:at] = rng.bytes(rng.integers(1, 20))
-            else:
-                changed[at : at + 4] = rng.bytes(4)
-            if not changed:
-                break
-        yield bytes(changed)
-
-
 @pytest.mark.parametrize("kind", ["result", "model", "checkpoint"])
 def test_mutated_files_load_as_they_were_or_not_at_all(kind, request):
     path = request.getfixturevalue(f"{kind}_file")
@@ -208,8 +190,9 @@ def test_mutated_files_load_as_they_were_or_not_at_all(kind, request):
     read()
     whole = path.read_bytes()
     refused = 0
-    for changed in _mutations(whole, np.random.default_rng(1), 150):
-        path.write_bytes(changed)
+    rng = np.random.default_rng(1)
+    for _ in range(100):
+        path.write_bytes(mutated(whole, rng))
         try:
             read()
         except ValueError as error:

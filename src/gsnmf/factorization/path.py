@@ -20,7 +20,7 @@ from gsnmf.matrices.scaling import scaling_of
 from gsnmf.results import Choice, Factorization
 from gsnmf.results.checkpoint import Checkpoint
 from gsnmf.search.alternatives import substitutes
-from gsnmf.search.automatic import Effort, Progress, check_effort, check_time_limit
+from gsnmf.search.automatic import Effort, Progress, check_effort, check_included, check_time_limit
 from gsnmf.search.members import check_members, fitted_mixtures, refine_members
 from gsnmf.search.starting_weights import starting_weights
 from gsnmf.selection.constraints import Constraints, Limits
@@ -135,6 +135,8 @@ def choose(matrix: Matrix, request: Request) -> Choice:
     """Choose columns and rows, and return them with any weights that the method found on the way."""
     rank = request.rank_for(matrix)
     limits = request.limits_for(matrix, rank)
+    if limits is not None:
+        check_included(matrix, limits)
     checkpoint = None
     if request.scale:
         assert isinstance(matrix, InMemoryMatrix)

@@ -216,7 +216,11 @@ class ResidualSide(ResidualNorms):
         return float(np.dot(g, g))
 
     def choose(self, index: int) -> None:  # noqa: D102
-        self._add(self.direction(index))
+        u = self._residual(np.array([index]))[:, 0]
+        length = np.linalg.norm(u)
+        if length > self._zero * self._norms.initial[index]:  # not so if what is included has explained it
+            u /= length
+            self._add(u)
         self.norms[index] = 0.0
 
     def direction(self, index: int) -> Floats:

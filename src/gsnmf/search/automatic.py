@@ -198,7 +198,7 @@ class Search:
         names = [stage.name for stage in _STAGES]
         self.effort = check_effort(effort)
         self.limits = limits
-        _check_included(matrix, self.limits)
+        check_included(matrix, self.limits)
         self._stages = _STAGES[: names.index(self.effort) + 1]
         self.matrix = matrix
         none = np.empty(0, dtype=np.intp)
@@ -437,12 +437,12 @@ class Search:
         return n_exchanges * self._trials.work.spent / max(1, self._trials.tried)
 
 
-def _check_included(matrix: Matrix, limits: Limits) -> None:
+def check_included(matrix: Matrix, limits: Limits) -> None:
     """Refuse to include a zero column or row: it has no direction and explains nothing."""
     sides: tuple[tuple[Axis, Matrix], ...] = (("columns", matrix), ("rows", matrix.T))
     for axis, side in sides:
         included = limits.included(axis)
-        zero = included[side.squared_column_norms[included] == 0]
+        zero = included[side.squared_column_norms[included] == 0] if included.size else included
         if zero.size:
             raise ValueError(
                 f"include_{axis} must not be zero in the matrix; got {zero.tolist()}, which explain nothing."

@@ -1,0 +1,68 @@
+"""Damaged files, and another process that reads them all, so that a crash is seen."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import scipy.io
+import scipy.sparse as sp
+
+COORDINATE = "%%MatrixMarket matrix coordinate real general\n% made by hand\n3 2 2\n1 1 0.5\n3 2 2e1\n"
+ARRAY = "%%MatrixMarket matrix array real general\n2 2\n1\n2\n3\n4\n"
+MATRIX = np.arange(12.0).reshape(4, 3)
+
+_READ_ALL = """
+import sys
+from pathlib import Path
+from gsnmf.datasets import read_matrix
+from gsnmf.datasets.readers import FileError
+for path in sorted(Path(sys.argv[1]).iterdir()):
+    print(path.name, flush=True)
+    try:
+        read_matrix(path)
+    except (FileError, ValueError, TypeError):
+        pass
+print("done")
+"""
+
+
+def originals(folder: Path) -> list[Path]:
+    """A sound file of every format that needs no other library."""
+    (folder / "c.mtx").write_text(COORDINATE)
+    (folder / "a.mtx").write_text(ARRAY)
+    (folder / "t.csv").write_text("name,a,b\nx,1,2\ny,3,4\n")
+    (folder / "s.tsv").write_text("1\t2\n3\t4\n")
+    (folder / "l.cluto").write_text("2 3 3\n1 1.5 2 2\n3 1\n")
+    np.save(folder / "d.npy", MATRIX)
+    np.savez(folder / "z.npz", matrix=MATRIX)
+    sp.save_npz(folder / "y.npz", sp.csr_array(MATRIX))
+    scipy.io.savemat(folder / "m.mat", {"M": MATRIX})
+    return sorted(folder.iterdir())
+
+
+def mutated(whole: bytes, rng: np.random.Generator) -> bytes:
+    """A file with a few bytes changed, put in or cut out."""
+    changed = bytearray(whole)
+    for _ in range(rng.integers(1, 5)):
+        at = int(rng.integers(max(1, len(changed))))
+        piece = [b"", b"\0", b"-", b" ", b"\n", b"9" * 18, b"e", b".", b"%", b"\xff", rng.bytes(3)][rng.integers(11)]
+        changed[at : at + int(rng.integers(0, 5))] = piece
+    return bytes(changed[: int(rng.integers(len(changed) + 1))] if rng.random() < 0.1 else changed)
+
+
+def read_damaged(folder: Path, rng: np.random.Generator, count: int) -> int:
+    """Read ``count`` damaged files of each format in another process; how many in all."""
+    sound, damaged = folder / "sound", folder / "damaged"
+    sound.mkdir()
+    damaged.mkdir()
+    for original in originals(sound):
+        whole = original.read_bytes()
+        for number in range(count):
+            (damaged / f"{original.stem}{number:03}{original.suffix}").write_bytes(mutated(whole, rng))
+    child = subprocess.run([sys.executable, "-c", _READ_ALL, str(damaged)], capture_output=True, text=True, timeout=120)
+    assert child.returncode == 0, (child.stdout.splitlines()[-1:], child.stderr[-2000:])
+    assert child.stdout.endswith("done\n")
+    return len(list(damaged.iterdir()))
