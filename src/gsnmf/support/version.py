@@ -1,3 +1,8 @@
-"""The version of the package, written only here."""
+"""The version of the installed package, which the build takes from the tag."""
 
-__version__ = "0.1.0"
+from importlib.metadata import PackageNotFoundError, version
+
+try:
+    __version__ = version("gsnmf")
+except PackageNotFoundError:  # sources that were never installed
+    __version__ = "0.0.0"
