@@ -5,20 +5,26 @@ VENV := .venv
 BIN := $(VENV)/bin
 EXTRAS := cli test dev
 STAMPS := $(EXTRAS:%=$(VENV)/installed-%)
+LOWEST := .venv-lowest
+LOWEST_TESTS := $(addprefix tests/,test_package.py test_public_names.py test_cli.py test_estimator.py test_kernels.py test_matrices.py \
+	test_readers.py test_saving.py test_weights.py test_dask.py test_plotting.py test_unmixing_files.py)
+TOOLS := .venv-tools
 
 # Threads that wait must sleep: spinning ones made a kernel on a small problem 400 times slower on a busy machine
 export OMP_WAIT_POLICY ?= PASSIVE
 
-.PHONY: demo test hostile lint types format clean help
+.PHONY: demo test test-lowest hostile lint types format dist clean help
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    factorize Python's documentation and scikit-learn's digits; reports in report/"
 	@echo "make test    run the tests"
+	@echo "make test-lowest  run the quick tests with the lowest versions that pyproject.toml allows"
 	@echo "make hostile MINUTES=30  draw matrices and files that try to break it"
 	@echo "make lint    check style, format, and the layers of the package"
 	@echo "make types   check types"
 	@echo "make format  put the code in the house format"
+	@echo "make dist    build and check the distributions in dist/"
 	@echo "make clean   remove .venv, the report and all caches"
 
 demo: $(VENV)/installed-cli
@@ -27,6 +33,10 @@ demo: $(VENV)/installed-cli
 # One process per core, each with one thread: faster than one process whose kernels share the cores
 test: $(VENV)/installed-test
 	NUMBA_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal $(PYTEST_ARGS)
+
+# Old versions warn of what is newer than they are, so warnings are no errors here
+test-lowest: $(LOWEST)/installed
+	NUMBA_NUM_THREADS=1 OMP_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -W default -n auto --dist worksteal $(or $(PYTEST_ARGS),$(LOWEST_TESTS))
 
 hostile: $(VENV)/installed-test
 	$(BIN)/python tests/hostile/campaign.py $(or $(MINUTES),30) $(or $(SEED),1000)
@@ -43,8 +53,13 @@ format: $(VENV)/installed-dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+dist: $(TOOLS)/installed
+	rm -rf dist
+	$(TOOLS)/bin/python -m build
+	$(TOOLS)/bin/twine check --strict dist/*
+
 clean:
-	rm -rf $(VENV) report .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(LOWEST) $(TOOLS) dist report .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -55,4 +70,15 @@ $(BIN)/python:
 # dev includes test, and test includes cli
 $(STAMPS): $(VENV)/installed-%: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	@touch $@
+
+$(LOWEST)/installed: pyproject.toml
+	$(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check uv
+	$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct --editable '.[test]'
+	@touch $@
+
+$(TOOLS)/installed:
+	$(PYTHON) -m venv $(TOOLS)
+	$(TOOLS)/bin/python -m pip install --quiet --disable-pip-version-check build twine
 	@touch $@
