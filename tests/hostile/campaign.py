@@ -64,6 +64,8 @@ class Campaign:
         try:
             seed(number)(often(given(cases(every_method=number % 4 == 0))(counted)))()
         except Exception as error:
+            if isinstance(error, ExceptionGroup):
+                error = error.exceptions[-1]
             if self._is_new(name, error) and last is not None:
                 self._tell(name, error, last.to_json())
                 with FAILURES.open("a", encoding="utf-8") as file:

@@ -251,6 +251,11 @@ def _chosen(
     began: float,
 ) -> RankChoice:
     norm = sum(one.part.squared_norm for one in judged)
+    if norm == 0.0:
+        raise ValueError(
+            "all entries that were left out are zero, so no rank predicts them better than another; raise left_out or "
+            "n_repeats, or choose the rank by hand for so small a matrix."
+        )
     sums = [_summed_errors(judged, rank) for rank in ranks]
     errors = np.sqrt([by_row.sum() / norm for by_row, _ in sums])
     n_columns = np.array([whole[rank].fitted.fit.columns.size for rank in ranks], dtype=np.intp)
