@@ -13,6 +13,7 @@ import scipy.sparse as sp
 
 from gsnmf.datasets import FileError, LabelledMatrix, read_matrix
 from gsnmf.datasets.readers import FORMATS, STREAMED_FORMATS
+from gsnmf.datasets.readers.matlab import load_mat
 
 MATRIX = np.array([[1.0, 0.0, 2.5], [0.0, 3.0, 0.0], [4.0, 0.0, 0.125], [0.0, 0.0, 6.0]])
 ROWS = ("ä <b>", "second", "second", "=1+1")
@@ -495,3 +496,34 @@ class TestNames:
         name = json.dumps({"a": [1]})
         (tmp_path / "m.csv").write_text(f"{quoted(name)},b\n1,2\n")
         assert read_matrix(tmp_path / "m.csv").column_names == (name, "b")
+
+
+@pytest.mark.parametrize("end", ["e", "E", "+", "-", "2e", "2e-"])
+def test_a_matrix_market_file_that_ends_in_the_middle_of_a_number(tmp_path, end):
+    """SciPy's parser reads on after the end of the file, which can end the process."""
+    path = tmp_path / "m.mtx"
+    path.write_text(f"%%MatrixMarket matrix coordinate real general\n3 2 2\n1 1 0.5\n3 2 {end}")
+    with pytest.raises(FileError, match="ends in the middle of a number"):
+        read_matrix(path)
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_elements_of_a_matlab_file_are_checked_before_they_are_read(tmp_path, compressed):
+    """SciPy's reader trusts the types of elements, and an unknown one can end the process."""
+    path = tmp_path / "m.mat"
+    variables = {"M": np.eye(3), "S": sp.csc_array(np.eye(3)), "c": {"a": [1.0, 2.0], "b": "word"}}
+    scipy.io.savemat(path, variables, do_compression=compressed)
+    with path.open("rb") as stream:
+        assert set(load_mat(stream)) == {"M", "S", "c"}
+    damaged = bytearray(path.read_bytes())
+    damaged[129] ^= 0xFF  # in the type of the first element
+    path.write_bytes(damaged)
+    with pytest.raises(FileError, match="cannot be read as a MATLAB file: an element has the unknown type"):
+        read_matrix(path)
+
+
+@pytest.mark.parametrize("end", ["", " ", "\n", "\t\r\n", " \n\n"])
+def test_matrix_market_files_may_end_as_they_like(tmp_path, end):
+    path = tmp_path / "m.mtx"
+    path.write_text(f"%%MatrixMarket matrix array real general\n2 2\n1\n2\n3\n4{end}", newline="")
+    assert read_matrix(path).matrix.tolist() == [[1.0, 3.0], [2.0, 4.0]]

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.io
 
 from gsnmf.applications.unmixing.cube import Cube, as_cube
 from gsnmf.applications.unmixing.envi import open_envi
 from gsnmf.datasets.readers.files import FileError, read_lines, reading
+from gsnmf.datasets.readers.matlab import load_mat
 from gsnmf.support.arrays import Doubles
 from gsnmf.support.optional import import_optional
 
@@ -89,9 +89,8 @@ def _open(file: Path, ending: str, key: str | None) -> tuple[Any, int | None, An
         with reading(file, "an .npz archive"), file.open("rb") as stream, np.load(stream) as archive:
             return _chosen(file, {name: archive[name] for name in archive.files}, key)
     if ending == ".mat":
-        with reading(file, "a MATLAB file up to version 7"):
-            found = scipy.io.loadmat(file)
-        return _chosen(file, {name: value for name, value in found.items() if not name.startswith("__")}, key)
+        with reading(file, "a MATLAB file up to version 7"), file.open("rb") as stream:
+            return _chosen(file, load_mat(stream), key)
     if ending in _ENVI_SUFFIXES:
         return open_envi(file)
     if ending in _TIFF_SUFFIXES:

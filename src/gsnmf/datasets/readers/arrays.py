@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
-import scipy.io
 import scipy.sparse as sp
 
 from gsnmf.datasets.readers.files import FileError, decoded, open_text, read_lines, reading, seekable
 from gsnmf.datasets.readers.labelled import LabelledMatrix
+from gsnmf.datasets.readers.matlab import load_mat
 
 _USUAL_KEYS = ("matrix", "M", "X", "data")
 _SPARSE_KEYS = {"format", "shape", "data"}
@@ -74,9 +74,7 @@ def read_mat(path: Path, key: str | None = None, layout: Layout = _UNSAID) -> La
             with decoded(stream, path) as text:
                 return _from_cluto(path, text)
         with reading(path, "a MATLAB file"):
-            opened: Any = stream
-            found = scipy.io.loadmat(opened)
-            variables = {name: value for name, value in found.items() if not name.startswith("__")}
+            variables = load_mat(stream)
             chosen = _choose(variables, key, path, list(variables))
             values = variables[chosen]
             if sp.issparse(values) or values.ndim != 3 or layout.cube:

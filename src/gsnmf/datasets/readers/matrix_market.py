@@ -57,9 +57,12 @@ def read_matrix_market(path: Path) -> LabelledMatrix:
     with reading(path, "a Matrix Market file"):
         with _repeatable(path) as stream:
             head = _read_head(stream, path)
-            _screen(stream, head, path)
+            last = _screen(stream, head, path)
         with _repeatable(path, again=stream) as whole:
-            values: Any = scipy.io.mmread(whole)
+            ended = (
+                whole if last == b"\n" else io.BytesIO(whole.read() + b"\n")
+            )  # or the parser may read on after the end
+            values: Any = scipy.io.mmread(ended)
     return LabelledMatrix(values)
 
 
@@ -111,22 +114,28 @@ def _read_head(stream: BinaryIO, path: Path) -> _Head:
     return _Head(layout, field, symmetry, (m, n), stored)
 
 
-def _screen(stream: BinaryIO, head: _Head, path: Path) -> None:
-    """Refuse a file that announces more than it holds or than fits in memory, or that holds anything but numbers."""
+def _screen(stream: BinaryIO, head: _Head, path: Path) -> bytes:
+    """Refuse a file that announces more than it holds or than fits in memory, or that holds anything but numbers.
+
+    Returns its last byte.
+    """
     available = _physical_memory()
     if head.memory > available:
         raise FileError(
             f"{path}: announces a matrix of {head.shape[0]} x {head.shape[1]}, which takes {head.memory / 1e9:.3g} GB; "
             f"this machine has {available / 1e9:.3g} GB."
         )
-    n_bytes = 0
+    n_bytes, last = 0, b""
     while block := stream.read(_AT_ONCE):
-        n_bytes += len(block)
+        n_bytes, last = n_bytes + len(block), block[-1:]
         strange = block.translate(None, _NUMBERS)
         if strange:
             raise FileError(f"{path}: entries must be numbers; got {strange[:1].decode('latin-1')!r} among them.")
+    if last in (b"e", b"E", b"+", b"-"):
+        raise FileError(f"{path}: ends in the middle of a number.")
     if n_bytes < head.fewest_bytes:
         raise FileError(f"{path}: announces {head.n_entries} entries, but has only {n_bytes} bytes of them.")
+    return last
 
 
 def _physical_memory() -> int:
