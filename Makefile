@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-EXTRAS := cli test dev
+EXTRAS := cli test dev docs
 STAMPS := $(EXTRAS:%=$(VENV)/installed-%)
 LOWEST := .venv-lowest
 LOWEST_TESTS := $(addprefix tests/,test_package.py test_public_names.py test_cli.py test_estimator.py test_kernels.py test_matrices.py \
@@ -13,7 +13,7 @@ TOOLS := .venv-tools
 # Threads that wait must sleep: spinning ones made a kernel on a small problem 400 times slower on a busy machine
 export OMP_WAIT_POLICY ?= PASSIVE
 
-.PHONY: demo test test-lowest hostile lint types format dist clean help
+.PHONY: demo test test-lowest hostile lint types format docs dist clean help
 .DEFAULT_GOAL := help
 
 help:
@@ -24,8 +24,9 @@ help:
 	@echo "make lint    check style, format, and the layers of the package"
 	@echo "make types   check types"
 	@echo "make format  put the code in the house format"
+	@echo "make docs    build the site in build/site"
 	@echo "make dist    build and check the distributions in dist/"
-	@echo "make clean   remove .venv, the report and all caches"
+	@echo "make clean   remove .venv, the site, the report and all caches"
 
 demo: $(VENV)/installed-cli
 	$(BIN)/gsnmf demo
@@ -53,13 +54,21 @@ format: $(VENV)/installed-dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# Sources are copied, so that generated pages lie in build/ only; pages that no longer exist go, the gallery is kept
+docs: $(VENV)/installed-docs
+	mkdir -p build/docs
+	find build/docs -mindepth 1 -maxdepth 1 ! -name gallery -exec rm -rf {} +
+	cp -Rp docs/. build/docs
+	cp -p CHANGELOG.md CONTRIBUTING.md build
+	$(BIN)/python -m sphinx -W --keep-going -n -q -b html -d build/doctrees -c docs build/docs build/site
+
 dist: $(TOOLS)/installed
 	rm -rf dist
 	$(TOOLS)/bin/python -m build
 	$(TOOLS)/bin/twine check --strict dist/*
 
 clean:
-	rm -rf $(VENV) $(LOWEST) $(TOOLS) dist report .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(LOWEST) $(TOOLS) build dist report .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:

@@ -1,6 +1,6 @@
 """Every page of docs/ keeps its promises: its Python examples run, in order, and its pictures and links are there.
 
-The examples of docs/scaling.md need a cluster and are run by tests/test_scaling_docs.py.
+The examples of docs/guide/large_data.md need a cluster and are run by tests/test_scaling_docs.py.
 """
 
 import re
@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).parents[1] / "docs"
-PAGES = sorted(DOCS.glob("*.md"))
-EXAMPLES = {"members": 2, "missing": 2, "rank": 4}
+PAGES = sorted(DOCS.rglob("*.md"))
+EXAMPLES = {"guide/members": 2, "guide/missing": 2, "guide/rank": 4}
 """How many examples the pages have: none may be lost to a typing error in its fence."""
 
 
@@ -25,8 +25,8 @@ def test_examples_run(name, tmp_path, monkeypatch):
         exec(compile(block, str(page), "exec"), names)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).with_suffix("").as_posix())
 def test_pictures_and_links_are_there(page):
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
         if "://" not in target:
-            assert (DOCS / target).exists(), target
+            assert (page.parent / target).exists(), target

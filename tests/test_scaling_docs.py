@@ -1,4 +1,7 @@
-"""Every Python example of docs/scaling.md runs, in order, with the scheduler of a local cluster as the existing one."""
+"""Every Python example of docs/guide/large_data.md runs, in order.
+
+The scheduler of a local cluster stands for the existing one.
+"""
 
 import re
 from pathlib import Path
@@ -9,7 +12,7 @@ distributed = pytest.importorskip("distributed")
 pytest.importorskip("zarr")
 pytest.importorskip("pyarrow")
 
-PAGE = Path(__file__).parents[1] / "docs" / "scaling.md"
+PAGE = Path(__file__).parents[1] / "docs" / "guide" / "large_data.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
 
 

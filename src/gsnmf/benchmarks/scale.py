@@ -226,7 +226,7 @@ def large(sizes: _Sizes, methods: tuple[str, ...] = ("gspa", "spa-columns")) -> 
 
 
 def plan() -> None:
-    """The cost model for a billion rows and a million columns on a hundred workers; see docs/scaling.md."""
+    """The cost model for a billion rows and a million columns on a hundred workers; see docs/guide/large_data.md."""
     cluster = Cluster(n_workers=100, threads=4, read=500e6, compute=4e-9, network=1e9)
     problem = Problem(n_rows=1e9, n_columns=1e6, entries=1e11, rank=50, chunk_entries=2e7)
     costs = {

@@ -113,7 +113,7 @@ def solve_exact(
     See Also
     --------
     is_separable : Yes or no for given numbers of columns and rows.
-    uniqueness : Whether a decomposition is the only one of its size.
+    check_uniqueness : Whether a decomposition is the only one of its size.
 
     Notes
     -----

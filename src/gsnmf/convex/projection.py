@@ -50,10 +50,6 @@ def project(X: ArrayLike, weights: ArrayLike, indices: ArrayLike | None = None, 
     ndarray of shape (k, n)
         The projection; ``out`` if given.
 
-    See Also
-    --------
-    project_row : The compiled kernel for one row.
-
     Notes
     -----
     For a given diagonal entry :math:`t` the best rest is :math:`p_j = \min(\max(x_j, 0), c_j t)` with

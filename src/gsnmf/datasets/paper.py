@@ -97,7 +97,7 @@ def load(name: str, *, folder: str | Path | None = None) -> PaperMatrix:
     Parameters
     ----------
     name : str
-        One of the paper's tables (`paper_matrix_names`), or ``"jasper"`` (a hyperspectral image, bands x pixels),
+        One of the paper's tables (``paper_matrix_names``), or ``"jasper"`` (a hyperspectral image, bands x pixels),
         ``"piano"`` (a spectrogram, frequencies x moments) or ``"swimmer"`` (pixels x images). Upper and lower case are
         the same.
     folder : path, optional
@@ -147,7 +147,7 @@ def paper_matrix(name: str, *, folder: str | Path | None = None, random_state: i
     Parameters
     ----------
     name : str
-        One of `paper_matrix_names`.
+        One of ``paper_matrix_names``.
     folder : path, optional
         Where the files are; by default the folder that ``GSNMF_DATA`` names.
     random_state : int

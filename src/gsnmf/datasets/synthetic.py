@@ -61,7 +61,7 @@ def fully_random(
     density : float
         Probability that an entry of :math:`H_1` and :math:`W_2` is not zero.
     scale : bool
-        Whether to scale (see `gsnmf.matrices.scaling.scale`: mean entry one); :math:`D_r = I, D_c = I` if not.
+        Whether to scale (see `gsnmf.scale`: mean entry one); :math:`D_r = I, D_c = I` if not.
     permute : bool
         Whether to permute; if not, the planted columns come first and the planted rows last.
     random_state : int, numpy.random.Generator or None

@@ -103,7 +103,7 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     feature_indices_, sample_indices_ : int arrays of length r1 and r2
         Anchor features and pure samples, in the order of choice.
-    components_ : array, shape (n_components_, n_features)
+    components_ : array, shape (k, n_features)
         H.
     n_components_ : int
         r1 + r2. Fewer than asked for if they already explain everything.
@@ -226,7 +226,7 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Returns
         -------
-        array, shape (n_samples, n_components_)
+        array, shape (n_samples, k)
             The same as ``fit(X).transform(X)``.
         """
         samples = self._admitted(X, reset=True)
@@ -256,7 +256,7 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Returns
         -------
-        array, shape (n_samples, n_components_)
+        array, shape (n_samples, k)
         """
         check_is_fitted(self)
         return self._coefficients(self._admitted(X))
@@ -285,7 +285,7 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array-like or Dask array, shape (n_samples, n_components_)
+        X : array-like or Dask array, shape (n_samples, k)
             Coefficients, as from `transform`.
 
         Returns

@@ -91,7 +91,7 @@ class Method:
     title : str
         The method in words.
     choose : callable
-        From a matrix and a `Task` to a `Choice`.
+        From a matrix and a ``Task`` to a ``Choice``.
     guarantee : str
         What is known about its answer.
     cost : str

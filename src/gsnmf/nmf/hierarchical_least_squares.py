@@ -86,12 +86,12 @@ def hals(
     init : {"random", "nndsvd", "selection"}, pair (W, H), Selection or Factorization
         Where to start. ``"random"``: absolute values of normal numbers. ``"nndsvd"``: nonnegative parts of the leading
         singular vectors; rank at most min(m, n). ``"selection"``: columns and rows chosen by generalized successive
-        projection, with their weights; or a `Selection` or `Factorization` of this matrix, with at most ``rank``
+        projection, with their weights; or a ``Selection`` or ``Factorization`` of this matrix, with at most ``rank``
         indices. The objective never rises above that of a given pair (W, H).
     tolerance : float
         Bound on the relative violation of the optimality conditions.
     max_iterations : int
-        Limit on the updates of both factors; a `ConvergenceWarning` says if it was reached.
+        Limit on the updates of both factors; a ``ConvergenceWarning`` says if it was reached.
     n_restarts : int
         Number of random starts; the result with the smallest error is returned.
     random_state : int, numpy.random.Generator or None

@@ -86,7 +86,7 @@ def latent_low_rank(
     error : {"squared", "absolute"}
         Frobenius norm, with a closed form, or sum of absolute values, which is robust to a few wrong entries.
     tolerance, max_iterations : float and int
-        For the ADMM of the absolute error; a `ConvergenceWarning` says if the limit was reached.
+        For the ADMM of the absolute error; a ``ConvergenceWarning`` says if the limit was reached.
     memory : int
         Bytes that the dense arrays may take; an error is raised if they need more.
 

@@ -128,7 +128,7 @@ def minimum_volume(
     tolerance : float
         Bound on the relative violation of the optimality conditions.
     max_iterations : int
-        Limit on the updates of both factors; a `ConvergenceWarning` says if it was reached.
+        Limit on the updates of both factors; a ``ConvergenceWarning`` says if it was reached.
     random_state : int, numpy.random.Generator or None
         Seed; with the default ``init`` it matters only if M has fewer independent columns than the rank.
 

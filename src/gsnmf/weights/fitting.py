@@ -53,7 +53,7 @@ def fit_weights(
         Bound on the relative violation of the optimality conditions defined in `gsnmf.weights.optimality`. With one
         side only, the weights are exact and this does not matter.
     max_iterations : int
-        Limit on iterations; a `ConvergenceWarning` says if it was reached.
+        Limit on iterations; a ``ConvergenceWarning`` says if it was reached.
     start : pair of arrays, shape (r1, n) and (m, r2), optional
         Weights to start from. The result is never worse. For a Dask array only the first of them counts.
     missing_values, entry_weights, negative

@@ -242,7 +242,7 @@ class TopicModel:
         count : int
             Substitutes for each topic at most.
         quick : bool
-            Whether to fit their weights for one round only; see `gsnmf.results.Factorization.alternatives`.
+            Whether to fit their weights for one round only; see `gsnmf.Factorization.alternatives`.
 
         Returns
         -------

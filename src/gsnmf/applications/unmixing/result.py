@@ -181,7 +181,7 @@ class Unmixing:
             stream.write(page.encode())
 
     def save(self, path: str | Path) -> None:
-        """Write everything to an ``.npz`` file, which `Unmixing.load` and `numpy.load` read."""
+        """Write everything to an ``.npz`` file, which `Unmixing.load` and ``numpy.load`` read."""
         with whole_file(path) as stream:
             self.write(stream)
 

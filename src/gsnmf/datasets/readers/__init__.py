@@ -123,8 +123,9 @@ def read_matrix(
         A file, a folder of images (one image per row, in grey), a folder of texts (one document per row), or ``-`` for
         standard input, which needs a ``format``.
     format : str, optional
-        One of `FORMATS`; by default the one that the ending or the content of the folder says. A ``.txt`` file has one
-        document per line. ``.npy`` files are mapped to memory, not read.
+        ``"npz"``, ``"npy"``, ``"mtx"``, ``"mat"``, ``"cluto"``, ``"csv"``, ``"tsv"``, ``"parquet"``, ``"h5ad"``,
+        ``"images"`` or ``"text"``; by default the one that the ending or the content of the folder says. A ``.txt``
+        file has one document per line. ``.npy`` files are mapped to memory, not read.
     rows, columns : str or Path, optional
         Files with one name per line, in UTF-8; an empty line leaves a row or column without a name.
     key : str, optional
