@@ -36,8 +36,20 @@ extensions = [
 root_doc = "index"
 exclude_patterns = ["api/templates", "gallery/**/*.ipynb", "gallery/**/*.py"]
 nitpicky = True
-PRIVATE = """applications.marker_genes applications.topic_modelling applications.unmixing choice convex.penalties
-    convex.solve explanation factorization nmf.latent_representation nmf.observed_hals search weights""".split()
+PRIVATE = [
+    "applications.marker_genes",
+    "applications.topic_modelling",
+    "applications.unmixing",
+    "choice",
+    "convex.penalties",
+    "convex.solve",
+    "explanation",
+    "factorization",
+    "nmf.latent_representation",
+    "nmf.observed_hals",
+    "search",
+    "weights",
+]
 """Modules that docstrings name although they have no page."""
 nitpick_ignore_regex = [("py:obj", rf"gsnmf\.({'|'.join(map(re.escape, PRIVATE))})(\.\w+)*")]
 
