@@ -1,8 +1,43 @@
 import os
 
+import numpy as np
 import pytest
 
-from gsnmf.datasets.paper import DATA_VARIABLE, PaperMatrix, missing_data, paper_matrix
+import gsnmf
+from gsnmf.datasets import planted
+from gsnmf.datasets.paper import DATA_VARIABLE, PaperMatrix, load, missing_data, paper_matrix
+
+
+@pytest.fixture
+def figures():
+    """Matplotlib without a display; closes what a test has drawn. Tests are skipped where Matplotlib is missing."""
+    pytest.importorskip("matplotlib").use("agg")
+    from matplotlib import pyplot
+
+    yield
+    pyplot.close("all")
+
+
+@pytest.fixture(scope="session")
+def planted_data():
+    """A noisy matrix with three planted columns and two planted rows."""
+    return planted((60, 50), 3, 2, noise_level=0.02, random_state=0)
+
+
+@pytest.fixture(scope="session")
+def planted_result(planted_data):
+    """What a quick search finds in ``planted_data``."""
+    return gsnmf.factorize(planted_data.matrix, 5, effort="fast")
+
+
+@pytest.fixture(scope="session")
+def jasper():
+    """The Jasper Ridge scene, height x width x bands, and its true spectra; skipped where the file is missing."""
+    try:
+        data = load("jasper")
+    except FileNotFoundError as error:
+        pytest.skip(str(error))
+    return np.moveaxis(np.asarray(data.matrix).reshape(-1, 100, 100, order="F"), 0, 2), data.extra["W_true"].T
 
 
 @pytest.fixture(scope="session")

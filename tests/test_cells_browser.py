@@ -9,10 +9,10 @@ from gsnmf.datasets.simulated_cells import simulated_cells
 
 pytest.importorskip("anndata", reason="marker genes need anndata")
 pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+from browsing import assert_fits, assert_quiet, browser, page
 from test_report import HOSTILE
-from test_report_browser import browser, emulate, luminance
 
-__all__ = ["browser"]
+__all__ = ["browser", "page"]
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")  # of anndata itself
 
@@ -31,19 +31,8 @@ def report(tmp_path_factory):
     return path
 
 
-@pytest.fixture
-def page(browser, report):
-    browser.get_log("browser")
-    browser.get_log("performance")
-    browser.get(report.as_uri())
-    return browser
-
-
 def test_no_complaints_and_no_requests(page, report):
-    assert page.get_log("browser") == []
-    asked = [entry["message"] for entry in page.get_log("performance") if "requestWillBeSent" in entry["message"]]
-    assert asked
-    assert all(report.as_uri() in message or '"url":"data:' in message for message in asked)
+    assert_quiet(page, report)
 
 
 def test_hostile_names_stay_text(page):
@@ -55,12 +44,4 @@ def test_hostile_names_stay_text(page):
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1400])
 def test_themes_and_widths(page, theme, width):
-    emulate(page, theme=theme, width=width)
-    assert page.execute_script("return document.documentElement.scrollWidth") <= width
-    ground = page.execute_script("return getComputedStyle(document.documentElement).getPropertyValue('--page')")
-    assert (luminance(ground) > 0.5) == (theme == "light")
-    inside = page.execute_script(
-        "return Array.from(document.querySelectorAll('.card')).map(card => [card.scrollWidth, card.clientWidth])"
-    )
-    assert all(needed <= given for needed, given in inside)
-    emulate(page)
+    assert_fits(page, theme, width)

@@ -500,10 +500,7 @@ class TestLazyResults:
 
     @pytest.mark.parametrize("form", ["dense", "csr_array"])
     @pytest.mark.parametrize("image_shape", [(4, 6), (6, 10)])
-    def test_plots(self, form, image_shape):
-        pytest.importorskip("matplotlib").use("Agg")
-        from matplotlib import pyplot as plt
-
+    def test_plots(self, form, image_shape, figures):
         from gsnmf import plotting
 
         found = self.result(form)
@@ -515,7 +512,6 @@ class TestLazyResults:
             partial(plotting.plot_reconstructions, image_shape=image_shape, images=[2, 5]),
         ):  # fmt: skip
             assert plot(found) is not None
-        plt.close("all")
 
     def test_a_report(self):
         pytest.importorskip("jinja2")
@@ -634,7 +630,7 @@ class TestStores:
 
     matrix = random_matrix((120, 40), 5)
 
-    def same(self, array):
+    def assert_same_result(self, array):
         found, expected = gsnmf.factorize(array, 6, method="gspa"), gsnmf.factorize(self.matrix, 6, method="gspa")
         np.testing.assert_array_equal(found.columns, expected.columns)
         np.testing.assert_array_equal(found.rows, expected.rows)
@@ -644,7 +640,9 @@ class TestStores:
         pytest.importorskip("zarr")
         store = str(tmp_path / "matrix.zarr")
         da.from_array(self.matrix, chunks=(50, 40)).to_zarr(store)
-        self.same(da.from_zarr(store))
+        stored = da.from_zarr(store)
+        assert stored.chunks == ((50, 50, 20), (40,))
+        self.assert_same_result(stored)
 
     def test_parquet(self, tmp_path):
         pytest.importorskip("pyarrow")
@@ -652,13 +650,16 @@ class TestStores:
         frame = pd.DataFrame(self.matrix, columns=[f"x{j}" for j in range(40)])
         for part in range(3):
             frame[part * 40 : (part + 1) * 40].to_parquet(tmp_path / f"part{part}.parquet")
-        self.same(dd.read_parquet(tmp_path).to_dask_array(lengths=True))
+        stored = dd.read_parquet(tmp_path).to_dask_array(lengths=True)
+        assert stored.chunks == ((40, 40, 40), (40,))
+        self.assert_same_result(stored)
 
     def test_memory_map(self, tmp_path):
         np.save(tmp_path / "matrix.npy", self.matrix)
         mapped = np.load(tmp_path / "matrix.npy", mmap_mode="r")
-        self.same(da.from_array(mapped, chunks=(50, -1)))
-        self.same(mapped)
+        assert not mapped.flags.writeable
+        self.assert_same_result(da.from_array(mapped, chunks=(50, -1)))
+        self.assert_same_result(mapped)
 
 
 class TestEstimator:

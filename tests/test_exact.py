@@ -350,4 +350,5 @@ def test_bad_arguments(options, message):
 def test_no_warning_when_settled():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        solve_exact(non_unique_example().matrix)
+        found = solve_exact(non_unique_example().matrix)
+    assert found.proved

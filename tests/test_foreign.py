@@ -82,4 +82,4 @@ def test_what_numpy_converts_is_allowed():
         3,
     )
     for value in allowed:
-        refuse_foreign(value)
+        assert refuse_foreign(value) is None

@@ -229,7 +229,7 @@ class TestWhichMatrix:
     def test_unknown_layer_lists_those_that_exist(self):
         with pytest.raises(ValueError, match=r"layer must be one of 'lognorm'; got 'counts'"):
             markers(self.scaled(), 3, layer="counts", **FAST)
-        with pytest.raises(ValueError, match=r"none: there are no layers; got 'counts'"):
+        with pytest.raises(ValueError, match=r"layer must be None for an object without layers; got 'counts'"):
             markers(planted(), 3, layer="counts", **FAST)
 
     def test_reader_takes_raw_and_says_so(self, tmp_path, caplog):

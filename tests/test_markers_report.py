@@ -71,14 +71,8 @@ class TestMeasures:
             group_table(data, "nothing")
 
 
+@pytest.mark.usefixtures("figures")
 class TestPictures:
-    @pytest.fixture(autouse=True)
-    def _no_display(self):
-        matplotlib = pytest.importorskip("matplotlib")
-        matplotlib.use("agg")
-        yield
-        __import__("matplotlib.pyplot").pyplot.close("all")
-
     def test_group_expression(self, data):
         grouped = group_expression(data, "group", ["gene 5", "gene 2"])
         members = data.X[np.asarray(data.obs["group"] == "group 0")].toarray()[:, [5, 2]]

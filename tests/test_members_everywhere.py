@@ -178,14 +178,8 @@ class TestReport:
         assert len(images.pixels) == len(pixels)
 
 
+@pytest.mark.usefixtures("figures")
 class TestPlots:
-    @pytest.fixture(autouse=True)
-    def _no_display(self):
-        matplotlib = pytest.importorskip("matplotlib")
-        matplotlib.use("Agg")
-        yield
-        matplotlib.pyplot.close("all")
-
     def test_name_of_a_factor(self, result):
         title = plotting.plot_factor(result, 0, names=WORDS).get_title()
         assert title.startswith(" + ".join(WORDS[j] for j in result.members[0][0]) + ":")

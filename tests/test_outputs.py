@@ -44,6 +44,15 @@ def talk():
     return topics(TEXTS, 2, labels=KINDS, dates=dates, ids=list("abcdefg"), min_df=1, effort="fast")
 
 
+def assert_reports_after_loading(model, X, folder):
+    """A model that was saved and loaded, given the training data, reports its quality and what it has chosen."""
+    model.save(folder / "model.npz")
+    gsnmf.GSNMF.load(folder / "model.npz").report(folder / "page.html", X)
+    page = (folder / "page.html").read_text()
+    assert f"{100 * model.quality_:.1f}" in page
+    assert all(name in page for name in (*X.columns[model.feature_indices_], *X.index[model.sample_indices_]))
+
+
 class TestReport:
     def test_of_a_fitted_model_has_the_names(self, model, frame, tmp_path):
         model.report(tmp_path / "page.html", title="<Twenty> samples")
@@ -68,18 +77,19 @@ class TestReport:
     def test_of_a_model_that_was_saved_twice(self, model, frame, tmp_path):
         gsnmf.save(model, tmp_path / "a.npz")
         gsnmf.save(gsnmf.load(tmp_path / "a.npz"), tmp_path / "b.npz")
-        gsnmf.load(tmp_path / "b.npz").report(tmp_path / "page.html", frame, compare=False)
+        gsnmf.load(tmp_path / "b.npz").report(tmp_path / "twice.html", frame, compare=False)
+        gsnmf.load(tmp_path / "a.npz").report(tmp_path / "once.html", frame, compare=False)
+        assert (tmp_path / "twice.html").read_text() == (tmp_path / "once.html").read_text()
 
     @pytest.mark.parametrize("options", [{"members": 2}, {"missing_values": np.nan}, {"sum_to_one": True}])
     def test_of_other_models_after_loading(self, options, frame, tmp_path):
         given = frame.mask(np.eye(20, 12, dtype=bool)) if "missing_values" in options else frame
-        gsnmf.GSNMF(3, effort="fast", **options).fit(given).save(tmp_path / "model.npz")
-        gsnmf.GSNMF.load(tmp_path / "model.npz").report(tmp_path / "page.html", given)
+        assert_reports_after_loading(gsnmf.GSNMF(3, effort="fast", **options).fit(given), given, tmp_path)
 
     def test_of_a_model_with_weights_after_loading(self, frame, tmp_path):
         weight = np.linspace(1, 2, 20)
-        gsnmf.GSNMF(3, effort="fast").fit(frame, sample_weight=weight).save(tmp_path / "model.npz")
-        gsnmf.GSNMF.load(tmp_path / "model.npz").report(tmp_path / "page.html", frame)
+        fitted = gsnmf.GSNMF(3, effort="fast").fit(frame, sample_weight=weight)
+        assert_reports_after_loading(fitted, frame, tmp_path)
 
     def test_of_other_data_than_those_fitted(self, model, frame, tmp_path):
         with pytest.raises(ValueError, match=r"X must be the training data, of shape \(20, 12\); got shape \(5, 12\)"):

@@ -182,12 +182,10 @@ def test_agreement():
     assert agreement(left[:, :0], right[:, :0], left[:, :0], right[:, :0]) == 1.0
 
 
-def test_plot(choice):
-    plt = pytest.importorskip("matplotlib.pyplot")
+def test_plot(choice, figures):
     axes = choice.plot()
     assert axes.get_xlabel().startswith("rank")
     assert choice.plot(ax=axes) is axes
-    plt.close("all")
 
 
 def test_estimator():

@@ -1,8 +1,5 @@
 """The report in a real browser: it asks nothing of the network, there are no complaints, and it can be worked with."""
 
-import os
-import shutil
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -13,29 +10,24 @@ from gsnmf.reports.findings import gather
 from gsnmf.reports.page import write_report
 from test_report import HOSTILE
 
-webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-from selenium.webdriver.common.by import By  # noqa: E402
-from selenium.webdriver.common.keys import Keys  # noqa: E402
+pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 
-WIDTHS = {"desktop": 1200, "phone": 390}
+from browsing import (
+    WIDTHS,
+    assert_contrast,
+    assert_fits,
+    assert_quiet,
+    browser,
+    cells,
+    emulate,
+    luminances,
+    opened,
+    page,
+)
 
-
-@pytest.fixture(scope="module")
-def browser():
-    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    driver = shutil.which("chromedriver")
-    if program is None or driver is None:
-        pytest.skip("there is no Chromium or no chromedriver on this machine")
-    options = webdriver.ChromeOptions()
-    options.binary_location = program
-    for argument in ("--headless=new", "--disable-dev-shm-usage", "--disable-gpu", "--force-prefers-reduced-motion"):
-        options.add_argument(argument)
-    if hasattr(os, "geteuid") and os.geteuid() == 0:
-        options.add_argument("--no-sandbox")  # Chromium's sandbox does not work for root
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
-    yield browser
-    browser.quit()
+__all__ = ["browser", "page"]
 
 
 @pytest.fixture(scope="module")
@@ -57,42 +49,6 @@ def image_report(tmp_path_factory):
     path = tmp_path_factory.mktemp("report") / "images.html"
     write_report(gather(result, LabelledMatrix(result.matrix).with_image_shape((4, 3))), path)
     return path
-
-
-def opened(browser, report):
-    browser.get_log("browser")
-    browser.get_log("performance")
-    browser.get(report.as_uri())
-    return browser
-
-
-@pytest.fixture
-def page(browser, report):
-    return opened(browser, report)
-
-
-def assert_quiet(page, report):
-    """The browser complains about nothing, and the page asks for nothing but itself."""
-    assert page.get_log("browser") == []
-    messages = [entry["message"] for entry in page.get_log("performance")]
-    asked = [message for message in messages if "Network.requestWillBeSent" in message]
-    assert asked
-    assert all(report.as_uri() in message or '"url":"data:' in message for message in asked)
-
-
-def emulate(browser, *, theme="light", width=1200, media=""):
-    features = [{"name": "prefers-color-scheme", "value": theme}]
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": features})
-    metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-
-
-def cells(page, table, position):
-    script = (
-        "return Array.from(document.querySelectorAll(`#${arguments[0]} tbody tr`)).filter(r => !r.hidden)"
-        ".map(r => r.cells[arguments[1]].textContent.trim())"
-    )
-    return page.execute_script(script, table, position)
 
 
 def visible_rows(page, table):
@@ -197,26 +153,14 @@ def test_everything_is_reached_by_keyboard(page):
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS)
 def test_themes_widths_and_contrast(page, theme, width):
-    emulate(page, theme=theme, width=width)
-    assert page.execute_script("return document.documentElement.scrollWidth") <= width
-    colours = page.execute_script(
-        "const s = getComputedStyle(document.documentElement); const of = n => s.getPropertyValue('--' + n).trim();"
-        "return ['page', 'soft', 'text', 'muted', 'accent', 'bad', 'good'].map(of)"
-    )
-    background, soft, *inks = map(luminance, colours)
-    assert (background > 0.5) == (theme == "light")
-    for ink in inks:
-        for ground in (background, soft):
-            assert (max(ink, ground) + 0.05) / (min(ink, ground) + 0.05) >= 4.5
-    emulate(page)
+    assert_fits(page, theme, width)
+    for ground in ("page", "soft"):
+        assert_contrast(page, ground, ["text", "muted", "accent", "bad", "good"])
 
 
 def test_print_is_light_and_shows_all_sections(page):
     emulate(page, theme="dark", media="print")
-    assert (
-        luminance(page.execute_script("return getComputedStyle(document.documentElement).getPropertyValue('--page')"))
-        == 1
-    )
+    assert luminances(page, ["page"]) == [1]
     assert not page.find_element(By.ID, "rows-table-search").is_displayed()
     assert page.find_element(By.ID, "made").is_displayed()
     emulate(page)
@@ -230,10 +174,3 @@ def test_it_can_be_read_without_script(browser, report):
     assert not browser.find_element(By.ID, "rows-table-search").is_displayed()
     assert len(browser.find_elements(By.CSS_SELECTOR, "#rows-table tbody tr")) == 40
     browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
-
-
-def luminance(colour: str) -> float:
-    """Relative luminance of a colour #rrggbb, as the Web Content Accessibility Guidelines define it."""
-    channels = np.array([int(colour.strip()[i : i + 2], 16) for i in (1, 3, 5)]) / 255
-    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
-    return float(linear @ [0.2126, 0.7152, 0.0722])

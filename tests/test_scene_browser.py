@@ -7,7 +7,7 @@ from gsnmf.applications import unmix
 from gsnmf.applications.unmixing.synthetic import planted_scene
 
 pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-from test_report_browser import assert_quiet, browser, emulate, luminance, page
+from browsing import assert_contrast, assert_fits, assert_quiet, browser, emulate, page
 
 __all__ = ["browser", "page"]
 
@@ -30,16 +30,8 @@ def test_no_complaints_and_no_requests(page, report):
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1400])
 def test_themes_and_widths(page, theme, width):
-    emulate(page, theme=theme, width=width)
-    assert page.execute_script("return document.documentElement.scrollWidth") <= width
-    colours = page.execute_script(
-        "const s = getComputedStyle(document.documentElement); const of = n => s.getPropertyValue('--' + n).trim();"
-        "return ['page', 'c0', 'c1', 'c2', 'c3', 'c4', 'c5', 'c6', 'c7'].map(of)"
-    )
-    ground, *inks = map(luminance, colours)
-    for ink in inks:
-        assert (max(ink, ground) + 0.05) / (min(ink, ground) + 0.05) >= 4.5
-    emulate(page)
+    assert_fits(page, theme, width)
+    assert_contrast(page, "page", [f"c{number}" for number in range(8)])
 
 
 def test_maps_are_large_and_spectra_are_drawn(page):

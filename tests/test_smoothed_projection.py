@@ -9,7 +9,6 @@ from gsnmf import Constraints
 from gsnmf.applications import unmix
 from gsnmf.applications.unmixing.spectral_distances import match_spectra
 from gsnmf.applications.unmixing.synthetic import planted_scene
-from gsnmf.datasets.paper import load
 from gsnmf.matrices import wrap
 from gsnmf.selection.smoothed_projection import smoothed_groups
 
@@ -133,14 +132,10 @@ def test_endmembers():
     assert [len(own) for own in unmix(scene.cube, 3, method="smooth-spa").members] == [4, 4, 4]
 
 
-def test_jasper_is_closer_to_the_truth_than_single_pixels():
-    try:
-        jasper = load("jasper")
-    except FileNotFoundError as missing:
-        pytest.skip(str(missing))
-    cube = np.moveaxis(np.asarray(jasper.matrix).reshape(-1, 100, 100, order="F"), 0, 2)
+def test_jasper_is_closer_to_the_truth_than_single_pixels(jasper):
+    cube, true = jasper
     angles = {
-        method: match_spectra(unmix(cube, 4, method=method).endmembers, jasper.extra["W_true"].T)[1].mean()
+        method: match_spectra(unmix(cube, 4, method=method).endmembers, true)[1].mean()
         for method in ("spa", "snpa", "smooth-spa")
     }
     assert angles["smooth-spa"] < min(angles["spa"], angles["snpa"]) - 2

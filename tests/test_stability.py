@@ -14,26 +14,16 @@ from gsnmf.datasets import planted
 
 
 @pytest.fixture(scope="module")
-def data():
-    return planted((60, 50), 3, 2, noise_level=0.02, random_state=0)
+def sure(planted_data, planted_result):
+    return gsnmf.stability(planted_data.matrix, planted_result, n_repeats=4)
 
 
-@pytest.fixture(scope="module")
-def result(data):
-    return gsnmf.factorize(data.matrix, 5, effort="fast")
-
-
-@pytest.fixture(scope="module")
-def sure(data, result):
-    return gsnmf.stability(data.matrix, result, n_repeats=4)
-
-
-def test_planted_indices_come_back(sure, result):
+def test_planted_indices_come_back(sure, planted_result):
     assert (sure.frequencies >= 0.75).all()
     assert sure.overall.mean() > 0.95
     assert not sure.doubtful.any()
     assert (sure.agreements > 0.95).all()
-    np.testing.assert_array_equal(sure.columns, result.columns)
+    np.testing.assert_array_equal(sure.columns, planted_result.columns)
 
 
 def test_it_shows_itself(sure):
@@ -70,27 +60,27 @@ def test_kinds_and_units(kind):
     assert gsnmf.stability(large, gsnmf.factorize(large, 4, effort="fast"), n_repeats=2) == sure
 
 
-def test_refits_use_the_method_of_the_result(data):
+def test_refits_use_the_method_of_the_result(planted_data):
     for method, rank in (("spa-columns", 4), ("spa-both", (2, 1)), ("gspa", 4)):
-        result = gsnmf.factorize(data.matrix, rank, method=method)
-        again = gsnmf.stability(data.matrix, result, n_repeats=2)
+        result = gsnmf.factorize(planted_data.matrix, rank, method=method)
+        again = gsnmf.stability(planted_data.matrix, result, n_repeats=2)
         assert again.frequencies.shape == (3, result.selection.n_selected)
-        assert again == gsnmf.stability(data.matrix, result, n_repeats=2)
+        assert again == gsnmf.stability(planted_data.matrix, result, n_repeats=2)
 
 
-def test_progress(data, result):
+def test_progress(planted_data, planted_result):
     told = []
-    gsnmf.stability(data.matrix, result, n_repeats=1, progress=lambda *args: told.append(args[:3]))
+    gsnmf.stability(planted_data.matrix, planted_result, n_repeats=1, progress=lambda *args: told.append(args[:3]))
     assert told == [(change, k, 3.0) for k, change in enumerate(CHANGES, 1)]
 
 
-def test_wrong_arguments(data, result):
+def test_wrong_arguments(planted_data, planted_result):
     with pytest.raises(ValueError, match="n_repeats"):
-        gsnmf.stability(data.matrix, result, n_repeats=0)
+        gsnmf.stability(planted_data.matrix, planted_result, n_repeats=0)
     with pytest.raises(ValueError, match="that of the result"):
-        gsnmf.stability(data.matrix[:10], result)
+        gsnmf.stability(planted_data.matrix[:10], planted_result)
     with pytest.raises(ValueError, match="members=1"):
-        gsnmf.stability(data.matrix, gsnmf.factorize(data.matrix, 2, members=2, effort="fast"))
+        gsnmf.stability(planted_data.matrix, gsnmf.factorize(planted_data.matrix, 2, members=2, effort="fast"))
 
 
 def test_report_and_command(tmp_path, monkeypatch, capsys):

@@ -4,10 +4,12 @@ import pytest
 
 from gsnmf.applications import topics
 from test_report import HOSTILE
-from test_report_browser import WIDTHS, assert_quiet, browser, cells, emulate, luminance, page
 from test_topics_model import make_texts
 
-by = pytest.importorskip("selenium.webdriver.common.by", reason="selenium is not installed")
+pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+from selenium.webdriver.common.by import By
+
+from browsing import WIDTHS, assert_fits, assert_quiet, browser, cells, page
 
 __all__ = ["browser", "page"]
 
@@ -36,13 +38,13 @@ def test_hostile_names_stay_text(page):
 
 
 def test_click_on_a_document_shows_it(page):
-    reader = page.find_element(by.By.CSS_SELECTOR, ".reader")
+    reader = page.find_element(By.CSS_SELECTOR, ".reader")
     assert not reader.is_displayed()
     click = "document.querySelector('[data-row=\"7\"]').dispatchEvent(new MouseEvent('click', {bubbles: true}))"
     page.execute_script(click)
     assert reader.is_displayed()
     name, topic = (cells(page, "documents-table", at)[7] for at in (0, 1))
-    assert reader.find_element(by.By.TAG_NAME, "h3").get_attribute("textContent") == " ".join(name.split())
+    assert reader.find_element(By.TAG_NAME, "h3").get_attribute("textContent") == " ".join(name.split())
     assert topic in reader.text
     assert page.execute_script("return document.querySelectorAll('.selected').length") == 2
     page.execute_script("document.querySelector('.reader button').click()")
@@ -60,7 +62,7 @@ def test_topics_of_the_map_lead_to_their_cards(page):
 
 
 def test_search_over_texts(page):
-    search = page.find_element(by.By.ID, "documents-table-search")
+    search = page.find_element(By.ID, "documents-table-search")
     search.send_keys("VIOLIN")
     found = page.execute_script(
         "const rows = document.querySelectorAll('#documents-table tbody tr:not([hidden])');"
@@ -73,19 +75,12 @@ def test_search_over_texts(page):
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [*WIDTHS.values(), 1400])
 def test_themes_and_widths(page, theme, width):
-    emulate(page, theme=theme, width=width)
-    assert page.execute_script("return document.documentElement.scrollWidth") <= width
-    ground = page.execute_script("return getComputedStyle(document.documentElement).getPropertyValue('--page')")
-    assert (luminance(ground) > 0.5) == (theme == "light")
-    for card in page.find_elements(by.By.CSS_SELECTOR, ".card"):
-        inside = page.execute_script("return [arguments[0].scrollWidth, arguments[0].clientWidth]", card)
-        assert inside[0] <= inside[1]
-    emulate(page)
+    assert_fits(page, theme, width)
 
 
 def test_it_can_be_read_without_script(browser, report):
     browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     browser.get(report.as_uri())
-    assert len(browser.find_elements(by.By.CSS_SELECTOR, ".card")) == 3
-    assert len(browser.find_elements(by.By.CSS_SELECTOR, "#documents-table tbody tr")) == 40
+    assert len(browser.find_elements(By.CSS_SELECTOR, ".card")) == 3
+    assert len(browser.find_elements(By.CSS_SELECTOR, "#documents-table tbody tr")) == 40
     browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})

@@ -10,7 +10,6 @@ from gsnmf.applications.unmixing.sampling import sample_pixels
 from gsnmf.applications.unmixing.spectral_distances import match_spectra
 from gsnmf.applications.unmixing.synthetic import planted_scene
 from gsnmf.applications.unmixing.validity import check_pixels
-from gsnmf.datasets import load
 
 METHODS = ("auto", "vca", "n-findr", "ppi", "spa", "preconditioned-spa", "snpa", "xray")
 
@@ -261,14 +260,9 @@ class TestErrors:
             unmix(np.ones((2, 2, 2)), 1.5)
 
 
-def test_jasper():
+def test_jasper(jasper):
     """The default is within seven degrees of the ground truth, and nearer than the field's methods."""
-    try:
-        jasper = load("jasper")
-    except FileNotFoundError as error:
-        pytest.skip(str(error))
-    cube = np.moveaxis(np.asarray(jasper.matrix).reshape(-1, 100, 100, order="F"), 0, 2)
-    true = jasper.extra["W_true"].T
+    cube, true = jasper
     ours = match_spectra(unmix(cube, 4).endmembers, true)[1].mean()
     assert ours <= 7
     for method in ("vca", "n-findr", "snpa"):

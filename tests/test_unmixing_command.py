@@ -129,16 +129,8 @@ class TestReport:
         assert value_map(np.full((2, 2), np.nan), 1.0).startswith("data:image/png")
 
 
+@pytest.mark.usefixtures("figures")
 class TestPlots:
-    @pytest.fixture(autouse=True)
-    def _matplotlib(self):
-        matplotlib = pytest.importorskip("matplotlib")
-        matplotlib.use("agg")
-        yield
-        import matplotlib.pyplot as plt
-
-        plt.close("all")
-
     def test_spectra(self, result):
         from gsnmf import plotting
 

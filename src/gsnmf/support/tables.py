@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -51,13 +52,13 @@ class Table:
         return pd.DataFrame.from_records(list(self.rows), columns=self.header)
 
 
-class ShownAsTable:
+class ShownAsTable(ABC):
     """Mixin for a result with a ``table``: notebooks show the table, and `to_frame` converts it."""
 
     @property
+    @abstractmethod
     def table(self) -> Table:
         """The result as a table."""
-        raise NotImplementedError
 
     def to_frame(self) -> pd.DataFrame:
         """The table as a pandas DataFrame."""

@@ -66,6 +66,8 @@ def find_expression(data: Any, *, layer: str | None = None, use_raw: bool | None
     if layer is not None:
         if use_raw:
             raise ValueError(f"layer and use_raw exclude each other; got layer={layer!r} and use_raw=True.")
+        if not layers:
+            raise ValueError(f"layer must be None for an object without layers; got {layer!r}.")
         if layer not in layers:
             raise ValueError(f"layer must be one of {_quoted(layers)}; got {layer!r}.")
         return Expression(data.layers[layer], _names(data), f"layers[{layer!r}]")
@@ -74,7 +76,8 @@ def find_expression(data: Any, *, layer: str | None = None, use_raw: bool | None
             raise ValueError("use_raw must be False or None for an object without .raw; got True.")
         return _of_raw(raw)
     if data.X is None:
-        raise ValueError(f"the object has no X; name one of its layers: {_quoted(layers)}.")
+        remedy = f"name one of its layers, {_quoted(layers)}" if layers else "it has no layers either"
+        raise ValueError(f"the object has no X; {remedy}.")
     plain = Expression(data.X, _names(data), "X")
     if use_raw is not None or (raw is None and not layers) or not has_negative(plain.values):
         return plain
@@ -131,4 +134,4 @@ def _names(holder: Any) -> tuple[str, ...]:
 
 
 def _quoted(names: list[str]) -> str:
-    return ", ".join(map(repr, names)) if names else "none: there are no layers"
+    return ", ".join(map(repr, names))
