@@ -1,10 +1,12 @@
 """Objects of other libraries are recognised without importing them, and refused at once."""
 
 import array
+from functools import partial
 
 import numpy as np
 import pytest
 
+import gsnmf
 from gsnmf.support.foreign import is_anndata, refuse_foreign
 
 
@@ -67,6 +69,19 @@ def test_known_types_get_a_remedy(library, name, remedy):
 def test_unknown_objects_fail_at_once(value):
     with pytest.raises(TypeError, match="must be"):
         refuse_foreign(value)
+
+
+@pytest.mark.parametrize("value", [Endless(), stand_in("anndata", "AnnData"), {1, 2}, [Endless()]])
+def test_no_entrance_walks_through_them(value):
+    model = gsnmf.GSNMF(2).fit(np.eye(3))
+    selector = gsnmf.GSNMFSelector(2)
+    functions = gsnmf.factorize, gsnmf.select, gsnmf.rank_path, gsnmf.nmf.hals, gsnmf.applications.unmix
+    calls = [partial(function, value, 2) for function in functions]
+    methods = model.fit, model.fit_transform, model.transform, model.predict, selector.fit, gsnmf.choose_rank
+    calls += [partial(method, value) for method in methods]
+    for call in calls:
+        with pytest.raises(TypeError, match="must be|is of type"):
+            call()
 
 
 def test_what_numpy_converts_is_allowed():

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.utils.validation import check_non_negative, validate_data
 
 from gsnmf.matrices import Matrix
 from gsnmf.matrices.entrance import Admitted, Negative, admit
 from gsnmf.matrices.observed import MissingValues
 from gsnmf.support.arrays import Doubles
+from gsnmf.support.foreign import is_foreign
 
 
 def checked_samples(estimator: Any, X: Any, *, reset: bool = False) -> Matrix:
@@ -45,7 +47,8 @@ def admitted_samples(
     try:
         samples = admit(X, missing_values=missing_values, negative=negative, name="X")
     except (TypeError, ValueError) as error:
-        _say_it_as_scikit_learn_does(estimator, X, reset, error, missing_values)
+        if sp.issparse(X) or not is_foreign(X):
+            _say_it_as_scikit_learn_does(estimator, X, reset, error, missing_values)
         raise
     if names:
         validate_data(estimator, X, reset=reset, skip_check_array=True)

@@ -43,6 +43,21 @@ def is_anndata(value: Any) -> bool:
     return ("anndata", "AnnData") in _kinds(value)
 
 
+def is_foreign(value: Any) -> bool:
+    """Whether `refuse_foreign` refuses an object.
+
+    Examples
+    --------
+    >>> is_foreign({1, 2}), is_foreign([[1, 2]])
+    (True, False)
+    """
+    try:
+        refuse_foreign(value)
+    except TypeError:
+        return True
+    return False
+
+
 def refuse_foreign(value: Any, *, name: str = "matrix") -> None:
     """Raise unless NumPy converts an object to an array at once; known types of other libraries get a remedy.
 

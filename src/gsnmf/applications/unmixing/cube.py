@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from gsnmf.support.arrays import Doubles, Floats, Indices
+from gsnmf.support.foreign import refuse_foreign
 
 _BLOCK_BYTES = 1 << 25
 """Memory that one block of pixels takes."""
@@ -193,7 +194,10 @@ def _opened(cube: Any) -> Any:
     if hasattr(cube, "open_memmap") and hasattr(cube, "bands"):
         mapped = cube.open_memmap(interleave="bip")
         return cube.load() if mapped is None else mapped
-    return cube if hasattr(cube, "shape") and hasattr(cube, "dtype") else np.asarray(cube)
+    if hasattr(cube, "shape") and hasattr(cube, "dtype"):
+        return cube
+    refuse_foreign(cube, name="cube")
+    return np.asarray(cube)
 
 
 def _header_wavelengths(cube: Any) -> Any:
