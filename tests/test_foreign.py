@@ -80,7 +80,7 @@ def test_no_entrance_walks_through_them(value):
     methods = model.fit, model.fit_transform, model.transform, model.predict, selector.fit, gsnmf.choose_rank
     calls += [partial(method, value) for method in methods]
     for call in calls:
-        with pytest.raises(TypeError, match="must be|is of type"):
+        with pytest.raises(TypeError, match=r"must be|is of type"):
             call()
 
 
