@@ -10,12 +10,9 @@ from sphinx.application import Sphinx
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "src"))
-sys.path.insert(0, str(ROOT / "examples"))  # what the examples of the gallery share
+sys.path.insert(0, str(ROOT / "docs"))  # gallery_order
 
 from gsnmf import __version__  # noqa: E402
-
-UNTITLED = [path.name for path in (ROOT / "examples").glob("*.py") if "\n====" not in path.read_text(encoding="utf-8")]
-"""Programs that are not pages of the gallery."""
 
 project = "gsnmf"
 author = "The gsnmf developers"
@@ -67,7 +64,6 @@ sphinx_gallery_conf = {
     "examples_dirs": str(ROOT / "examples"),
     "gallery_dirs": "gallery",
     "filename_pattern": r"\.py$",
-    "ignore_pattern": "|".join([r"^_", *UNTITLED]),
     "backreferences_dir": "gallery/backreferences",
     "doc_module": "gsnmf",
     "abort_on_example_error": True,
@@ -75,7 +71,7 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "show_memory": False,
     "min_reported_time": 10,
-    "within_subsection_order": "FileNameSortKey",
+    "within_subsection_order": "gallery_order.place",
     "download_all_examples": False,
 }
 
