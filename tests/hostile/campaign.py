@@ -7,8 +7,6 @@ for good.
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -16,6 +14,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -24,9 +23,10 @@ from hypothesis import HealthCheck, given, seed, settings
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import gsnmf
+from gsnmf.support.whole_files import whole_files
 from hostile.cases import Case, cases
 from hostile.damage import read_damaged
-from hostile.properties import QUICK, SLOW, Property
+from hostile.properties import QUICK, SLOW, Property, holds
 
 FAILURES = Path(__file__).with_name("failures.txt")
 _AT_A_TIME = 25
@@ -39,6 +39,17 @@ print("begun", flush=True)
 while True:
     result = gsnmf.factorize(M, 40, method="gspa", checkpoint=sys.argv[1] + "/checkpoint.npz")
     gsnmf.save(result, sys.argv[1] + "/result.npz")
+"""
+_WRITE_SETS = """
+import os, sys
+from gsnmf.support.whole_files import whole_files
+print("begun", flush=True)
+number = 0
+while True:
+    with whole_files([sys.argv[1] + "/" + name for name in "abc"]) as streams:
+        for stream in streams:
+            stream.write(b"%d of %d" % (number, os.getpid()))
+    number += 1
 """
 
 
@@ -58,11 +69,12 @@ class Campaign:
             nonlocal last
             self.tried[name] += 1
             last = case
-            check(case)
+            holds(check, case)
 
         often = settings(max_examples=_AT_A_TIME, deadline=None, database=None, suppress_health_check=list(HealthCheck))
         try:
-            seed(number)(often(given(cases(every_method=number % 4 == 0))(counted)))()
+            strategy = cases(every_method=number % 4 == 0, chunked=number % 2 == 1)
+            seed(number)(often(given(strategy)(counted)))()
         except Exception as error:
             if isinstance(error, ExceptionGroup):
                 error = error.exceptions[-1]
@@ -96,25 +108,44 @@ class Campaign:
 
 def damaged_files(folder: Path, rng: np.random.Generator) -> int:
     """Damaged files of every format end no process."""
-    return read_damaged(folder, rng, 40)
+    return read_damaged(folder, rng, 30)
 
 
 def kills(folder: Path, rng: np.random.Generator) -> int:
     """Two processes that select and save to the same files are killed; both files are whole, and a run goes on."""
     number = int(rng.integers(1000))
-    command = [sys.executable, "-c", _SELECT_AND_SAVE, str(folder), str(number)]
-    children = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    for child in children:
-        with child:
-            assert child.stdout is not None
-            assert child.stdout.readline() == "begun\n"
-            time.sleep(rng.uniform(0.0, 2.0))
-            os.kill(child.pid, signal.SIGKILL)
+    killed = _kill([_SELECT_AND_SAVE, str(folder), str(number)], rng)
     M = np.random.default_rng(number).random((60, 50))
     expected = gsnmf.select(M, 40, method="gspa")
     assert gsnmf.select(M, 40, method="gspa", checkpoint=folder / "checkpoint.npz") == expected
     if (folder / "result.npz").exists():
         assert gsnmf.load(folder / "result.npz", M).selection == expected
+    return killed
+
+
+def kills_of_sets(folder: Path, rng: np.random.Generator) -> int:
+    """Two processes that replace the same three files are killed; old and new are never mixed, and a run goes on."""
+    killed = _kill([_WRITE_SETS, str(folder)], rng)
+    paths = [folder / name for name in "abc"]
+    seen = {path.read_bytes() for path in paths if path.exists()}
+    assert len(seen) <= 1, seen
+    with suppress(KeyboardInterrupt), whole_files(paths):
+        raise KeyboardInterrupt  # whoever comes next first finishes what was begun
+    there = [path.read_bytes() for path in paths if path.exists()]
+    assert len(there) in (0, 3), there
+    assert len(set(there)) <= 1, there
+    return killed
+
+
+def _kill(arguments: list[str], rng: np.random.Generator) -> int:
+    """Start a script twice, and kill both at random moments after they say that they have begun."""
+    children = [subprocess.Popen([sys.executable, "-c", *arguments], stdout=subprocess.PIPE) for _ in range(2)]
+    for child in children:
+        with child:
+            assert child.stdout is not None
+            assert child.stdout.readline() == b"begun\n"
+            time.sleep(rng.uniform(0.0, 2.0))
+            child.kill()
     return len(children)
 
 
@@ -126,7 +157,7 @@ def main(minutes: float, number: int) -> int:
         for check in QUICK + SLOW:
             if time.monotonic() < end:
                 campaign.draw(check, number)
-        for attack in (damaged_files, kills):
+        for attack in (damaged_files, kills, kills_of_sets):
             if time.monotonic() < end:
                 campaign.attempt(attack, number)
         number += 1

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import dask.array as da
 import numpy as np
 import scipy.sparse as sp
 from hypothesis import strategies as st
@@ -29,6 +30,11 @@ _FORMS: dict[str, Callable[[np.ndarray], Any]] = {
     "COO": sp.coo_array,
     "every other entry": lambda M: np.repeat(np.repeat(M, 2, axis=0), 2, axis=1)[::2, ::2],
     "reversed": lambda M: np.ascontiguousarray(M[::-1, ::-1])[::-1, ::-1],
+}
+_CHUNKED: dict[str, Callable[[np.ndarray], Any]] = {
+    "Dask": lambda M: da.from_array(M, chunks=(4, 3)),
+    "Dask in chunks of rows": lambda M: da.from_array(M, chunks=(3, -1)),
+    "Dask of CSR": lambda M: da.from_array(M, chunks=(3, -1)).map_blocks(sp.csr_array),
 }
 QUICK = (
     "gspa", "spa-columns", "spa-rows", "snpa", "snpa-rows", "xray", "xray-rows", "pursuit",
@@ -74,7 +80,12 @@ class Case:
 
     def hold(self, M: np.ndarray) -> Any:
         """A matrix in the form of this case."""
-        return _FORMS[self.form](M)
+        return (_FORMS | _CHUNKED)[self.form](M)
+
+    @property
+    def chunked(self) -> bool:
+        """Whether the form is a Dask array."""
+        return self.form in _CHUNKED
 
     @property
     def rank(self) -> int:
@@ -96,14 +107,14 @@ class Case:
         return cls(**json.loads(line))
 
 
-def cases(every_method: bool) -> st.SearchStrategy[Case]:
-    """Cases for the quick methods, or for all."""
+def cases(*, every_method: bool = False, chunked: bool = False) -> st.SearchStrategy[Case]:
+    """Cases for the quick methods or for all, in memory or in Dask arrays."""
     return st.builds(
         Case,
         kind=st.sampled_from(tuple(_KINDS)),
         m=st.integers(1, 12),
         n=st.integers(1, 12),
-        form=st.sampled_from(tuple(_FORMS)),
+        form=st.sampled_from(tuple(_CHUNKED if chunked else _FORMS)),
         method=st.sampled_from(_EVERY if every_method else QUICK),
         wanted=st.integers(1, 6),
         decade=st.sampled_from((0, 0, 3, -3, 90, -90, 250, -250, 299, -299)),

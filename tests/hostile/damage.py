@@ -6,13 +6,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+import anndata
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import scipy.io
 import scipy.sparse as sp
+from PIL import Image
 
 COORDINATE = "%%MatrixMarket matrix coordinate real general\n% made by hand\n3 2 2\n1 1 0.5\n3 2 2e1\n"
 ARRAY = "%%MatrixMarket matrix array real general\n2 2\n1\n2\n3\n4\n"
 MATRIX = np.arange(12.0).reshape(4, 3)
+_IMAGES = (".png", ".jpg", ".tif", ".gif")
 
 _READ_ALL = """
 import sys
@@ -30,7 +35,7 @@ print("done")
 
 
 def originals(folder: Path) -> list[Path]:
-    """A sound file of every format that needs no other library."""
+    """A sound file of every format."""
     (folder / "c.mtx").write_text(COORDINATE)
     (folder / "a.mtx").write_text(ARRAY)
     (folder / "t.csv").write_text("name,a,b\nx,1,2\ny,3,4\n")
@@ -40,6 +45,10 @@ def originals(folder: Path) -> list[Path]:
     np.savez(folder / "z.npz", matrix=MATRIX)
     sp.save_npz(folder / "y.npz", sp.csr_array(MATRIX))
     scipy.io.savemat(folder / "m.mat", {"M": MATRIX})
+    pq.write_table(pa.table({"name": list("wxyz"), "a": MATRIX[:, 0], "b": MATRIX[:, 1]}), folder / "p.parquet")
+    anndata.AnnData(sp.csr_matrix(MATRIX)).write_h5ad(folder / "h.h5ad")
+    for suffix in _IMAGES:
+        Image.fromarray(MATRIX.astype(np.uint8)).save(folder / f"i{suffix[1:]}{suffix}")
     return sorted(folder.iterdir())
 
 
@@ -61,7 +70,11 @@ def read_damaged(folder: Path, rng: np.random.Generator, count: int) -> int:
     for original in originals(sound):
         whole = original.read_bytes()
         for number in range(count):
-            (damaged / f"{original.stem}{number:03}{original.suffix}").write_bytes(mutated(whole, rng))
+            path = damaged / f"{original.stem}{number:03}{original.suffix}"
+            if original.suffix in _IMAGES:  # which are read from folders
+                path.mkdir()
+                path /= original.name
+            path.write_bytes(mutated(whole, rng))
     child = subprocess.run([sys.executable, "-c", _READ_ALL, str(damaged)], capture_output=True, text=True, timeout=120)
     assert child.returncode == 0, (child.stdout.splitlines()[-1:], child.stderr[-2000:])
     assert child.stdout.endswith("done\n")

@@ -53,7 +53,7 @@ def test_damaged_matrix_market_files(tmp_path, text, words):
 
 
 def test_mutated_files_end_no_process(tmp_path):
-    assert read_damaged(tmp_path, np.random.default_rng(0), 30) == 9 * 30
+    assert read_damaged(tmp_path, np.random.default_rng(0), 8) == 15 * 8
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from hostile.cases import Case, cases
-from hostile.properties import QUICK, SLOW
+from hostile.properties import QUICK, SLOW, holds
 
 _FAILURES = Path(__file__).with_name("failures.txt")
 _KNOWN = _FAILURES.read_text(encoding="utf-8").splitlines() if _FAILURES.exists() else []
@@ -18,11 +18,16 @@ _SETTINGS = settings(deadline=None, derandomize=True, suppress_health_check=list
 @pytest.mark.parametrize("check", QUICK + SLOW, ids=lambda check: check.__name__)
 def test_property(check):
     count = 6 if check in QUICK else 2
-    settings(_SETTINGS, max_examples=count)(given(cases(every_method=False))(check))()
+    for chunked in (False, True):
+        _draw(check, cases(chunked=chunked), 1 if chunked else count)
+
+
+def _draw(check, strategy, count):
+    settings(_SETTINGS, max_examples=count)(given(strategy)(lambda case: holds(check, case)))()
 
 
 def test_what_has_failed_before():
     properties = {check.__name__: check for check in QUICK + SLOW}
     for line in _KNOWN:
         name, case = line.split(" ", 1)
-        properties[name](Case.from_json(case))
+        holds(properties[name], Case.from_json(case))

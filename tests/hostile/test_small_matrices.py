@@ -24,7 +24,7 @@ def _selections(matrix, ranks):
                     continue
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_zero_columns_and_rows_are_never_chosen(seed):
     rng = np.random.default_rng(seed)
     m, n = (int(length) for length in rng.integers(4, 9, 2))
@@ -77,7 +77,7 @@ _FORMS = {"C": np.ascontiguousarray, "Fortran": np.asfortranarray, "CSR": sp.csr
 
 def _with_ties():
     """Matrices on which rounding decided: copies of columns, and symmetric ones."""
-    for seed in range(4):
+    for seed in range(2):
         rng = np.random.default_rng(seed)
         yield rng.random((6, 5))[:, rng.integers(5, size=11)]
         yield rng.poisson(0.7, (9, 7)) + 0.1
@@ -101,3 +101,25 @@ def test_including_copies_and_zeros():
         assert gsnmf.factorize(M, 3, method=method, constraints=wishes).relative_error < 1e-12
         with pytest.raises(ValueError, match="include_columns must not be zero"):
             gsnmf.factorize(M, 2, method=method, constraints=gsnmf.Constraints(include_columns=[2]))
+
+
+@pytest.mark.parametrize("method", ["gspa", "spa-columns", "spa-rows"])
+@pytest.mark.parametrize("chunks", [(3, -1), (2, 2)])
+def test_including_copies_in_dask_arrays(tmp_path, method, chunks):
+    """Nothing is left of a copy: its residual must not be divided by its length, also on the way back from a file."""
+    da = pytest.importorskip("dask.array")
+    A = np.random.default_rng(0).random((5, 4))
+    M = np.block([[A, A[:, :1]], [A[:1], A[:1, :1]]])
+    wishes = {
+        "columns": gsnmf.Constraints(include_columns=[0, 4]),
+        "rows": gsnmf.Constraints(include_rows=[0, 5]),
+    }
+    for axis, constraints in wishes.items():
+        if method.startswith("spa") and not method.endswith(axis):
+            continue
+        expected = gsnmf.select(M, 4, method=method, constraints=constraints)
+        chunked = da.from_array(M, chunks=chunks)
+        for name in (None, tmp_path / "checkpoint.npz", tmp_path / "checkpoint.npz"):
+            found = gsnmf.select(chunked, 4, method=method, constraints=constraints, checkpoint=name)
+            assert (found.columns.tolist(), found.rows.tolist()) == (expected.columns.tolist(), expected.rows.tolist())
+        (tmp_path / "checkpoint.npz").unlink()

@@ -169,8 +169,13 @@ class ResidualNorms(Side):
     def rebuild(self, indices: Indices, others_before: Indices) -> None:
         """Do nothing: everything is stored."""
 
+    @property
+    def dimension(self) -> int:
+        """Dimension of the span of the chosen columns."""
+        return self.size
+
     def farthest(self) -> int | None:  # noqa: D102
-        if self.size == self.capacity:
+        if self.dimension == self.capacity:
             return None
         while True:
             certain, possible = self._norms.largest()

@@ -17,14 +17,18 @@ from gsnmf.matrices.observed import MissingValues, Observed
 from gsnmf.matrices.protocol import Matrix
 from gsnmf.matrices.wrapping import check_block
 from gsnmf.results import Weights
-from gsnmf.support.arrays import Axis, Floats, Indices
+from gsnmf.support.arrays import Axis, Doubles, Floats, Indices
 from gsnmf.support.warning import warn_caller
 from gsnmf.weights.by_rows import solve_by_rows
 from gsnmf.weights.joint import JointProblem, solve_joint
 from gsnmf.weights.observed_anchors import solve_anchored
 from gsnmf.weights.one_sided import one_sided_weights
-from gsnmf.weights.optimality import CANCELLED, DEFAULT_MAX_ITERATIONS, DEFAULT_TOLERANCE, ratio
+from gsnmf.weights.optimality import CANCELLED, DEFAULT_MAX_ITERATIONS, DEFAULT_TOLERANCE, SMALL_RESIDUAL, ratio
 from gsnmf.weights.sum_to_one import solve_mixtures
+
+_REFINED = 1e-6
+_REFINING_ITERATIONS = 100
+"""Nearly exact fits are refined to this fraction of the tolerance, for at most so many iterations."""
 
 
 def fit_weights(
@@ -182,7 +186,7 @@ def _solve_nonzero(
         problem = JointProblem.of(matrix, columns, rows)
         P, Q = problem.start(start)
         with single_threaded_blas():
-            squared_error, optimality, n_iterations = solve_joint(problem, P, Q, tolerance, max_iterations)
+            squared_error, optimality, n_iterations = _solve_and_refine(problem, P, Q, tolerance, max_iterations)
         column_weights, row_weights = (P / problem.column_lengths).T, Q / problem.row_lengths
     else:
         side, indices = (matrix, columns) if columns.size else (matrix.T, rows)
@@ -196,6 +200,25 @@ def _solve_nonzero(
         squared_error = matrix.squared_residual(W, H)
     relative_error = ratio(np.sqrt(squared_error), np.sqrt(matrix.squared_norm))
     return Weights(column_weights, row_weights, relative_error, optimality, n_iterations, optimality <= tolerance)
+
+
+def _solve_and_refine(
+    problem: JointProblem, P: Doubles, Q: Doubles, tolerance: float, max_iterations: int
+) -> tuple[float, float, int]:
+    """`solve_joint`, and a few more iterations if the fit is nearly exact.
+
+    There, among nearly dependent columns, the optimality conditions may hold although the error could be much smaller.
+    """
+    solved = squared_error, optimality, n_iterations = solve_joint(problem, P, Q, tolerance, max_iterations)
+    if optimality > tolerance or squared_error > SMALL_RESIDUAL**2 * problem.squared_norm:
+        return solved
+    finer_P, finer_Q = P.copy(), Q.copy()
+    left = min(_REFINING_ITERATIONS, max_iterations - n_iterations)
+    squared_error, optimality, n_refining = solve_joint(problem, finer_P, finer_Q, _REFINED * tolerance, left)
+    if optimality > tolerance:
+        return solved
+    P[...], Q[...] = finer_P, finer_Q
+    return squared_error, optimality, n_iterations + n_refining
 
 
 def _check_start(

@@ -16,7 +16,7 @@ from gsnmf.support.arrays import Doubles
 DEFAULT_TOLERANCE = 1e-4
 DEFAULT_MAX_ITERATIONS = 1000
 
-_SMALL_RESIDUAL = 1e-3
+SMALL_RESIDUAL = 1e-3
 """The violation is relative to the residual or, if that is larger, to this fraction of the matrix."""
 
 CANCELLED = 1e-8
@@ -30,7 +30,7 @@ def violation(X: Doubles, gradient: Doubles) -> float:
 
 def relative_violation(violated: float, squared_error: float, squared_norm: float) -> float:
     """A violation relative to its scale."""
-    return ratio(violated, max(np.sqrt(squared_error), _SMALL_RESIDUAL * np.sqrt(squared_norm)))
+    return ratio(violated, max(np.sqrt(squared_error), SMALL_RESIDUAL * np.sqrt(squared_norm)))
 
 
 def ratio(value: float, scale: float) -> float:

@@ -61,17 +61,26 @@ class GramSide(ResidualNorms):
 
     def choose(self, index: int) -> None:
         """Project on the orthogonal complement of the residual column ``index``."""
-        if self.norms[index] < _CANCELLED * self._norms.initial[index] ** 2:
-            basis, _ = self.matrix.orthonormal_columns(np.append(self.chosen, index))
-            image = self.matrix.T.dot(basis[:, -1])
-        else:
-            image = self._gram_row(index) - self.image @ self.image[index]
-            image /= np.sqrt(image[index])
-        self._image[:, self.size] = image
-        self._chosen[self.size] = index
-        self._norms.reduce(np.square(image))
+        image = self._image_of(index)
+        if image is not None:
+            self._image[:, self.size] = image
+            self._chosen[self.size] = index
+            self._norms.reduce(np.square(image))
+            self.size += 1
         self.norms[index] = 0.0
-        self.size += 1
+
+    def _image_of(self, index: int) -> Doubles | None:
+        """M'u for the normalised residual column u; None if nothing is left of the column."""
+        squared_length = self._norms.initial[index] ** 2
+        if squared_length == 0:
+            return None
+        if self.norms[index] < _CANCELLED * squared_length:
+            basis, triangle = self.matrix.orthonormal_columns(np.append(self.chosen, index))
+            if triangle[-1, -1] <= self._zero:
+                return None
+            return np.asarray(self.matrix.T.dot(basis[:, -1]), dtype=np.float64)
+        image = self._gram_row(index) - self.image @ self.image[index]
+        return np.asarray(image / np.sqrt(image[index]))
 
     def _gram_row(self, index: int) -> Doubles:
         """A row of M'M. The more passes the last rows computed ahead have saved, the more are computed ahead next."""

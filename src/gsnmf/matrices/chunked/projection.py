@@ -11,6 +11,8 @@ of its normalised residual v and :math:`M^T g`. Norms that have lost their digit
 A chunk can make its part of a vector orthogonal to U without asking the others, because the driver knows :math:`U^T M y
 = (M^T U)^T y`. What rounding leaves is summed over the chunks and subtracted after the pass, from the product too:
 :math:`M^T (x - U c) = M^T x - M^T U\, c`, in which c is so small that nothing cancels.
+
+If a column or row must be chosen although those before it explain it completely, its vector in the basis is zero.
 """
 
 from __future__ import annotations
@@ -41,12 +43,17 @@ class ChunkedColumns(ResidualNorms):
     def __init__(self, matrix: ChunkedMatrix, capacity: int) -> None:
         super().__init__(matrix, capacity)
         self.basis = _no_columns(matrix)
-        self._image = np.empty((matrix.shape[1], self.capacity), order="F")
+        self._image = np.empty((matrix.shape[1], capacity), order="F")
 
     @property
     def image(self) -> Doubles:
         """M'U, n x size."""
         return self._image[:, : self.size]
+
+    @property
+    def dimension(self) -> int:
+        """Dimension of the span of the chosen columns."""
+        return int(np.count_nonzero(self.image.any(axis=0)))
 
     def choose(self, index: int) -> None:
         """Project both sides on the orthogonal complement of the residual column ``index``."""
@@ -73,13 +80,13 @@ class ChunkedColumns(ResidualNorms):
         for k in range(indices.size):
             x = _orthogonal(X[:, k : k + 1], self.basis, self.image[:, :k].T @ Y[:, k])
             (x,), (inside,) = self.matrix.passes.run(keep=(x,), fetch=(_inner_products(self.basis, x),), part=0.0)
-            u = _normalised(x, self.basis, inside)[0]
+            u = _normalised(x, self.basis, inside, self._zero * self._norms.initial[indices[k]])[0]
             (self.basis,), _ = self.matrix.passes.run(keep=(side_by_side(self.basis, u),), part=0.0)
 
     def _direction(self, index: int) -> tuple[da.Array, Doubles]:
-        """The normalised residual column u, lazily, and M'u."""
+        """The normalised residual column u, lazily, and M'u; zeros if nothing is left of the column."""
         x, inside, back = _there_and_back(self.matrix, self._orthogonal_unit(index, self.other.basis), self)
-        u, length = _normalised(x, self.basis, inside)
+        u, length = _normalised(x, self.basis, inside, self._zero * self._norms.initial[index])
         return u, (back - self.image @ inside[:-1]) / length
 
     def _orthogonal_unit(self, index: int, basis: Doubles) -> Doubles:
@@ -109,7 +116,7 @@ class ChunkedRows(Side):
         self.matrix = matrix
         self.size = 0
         self.capacity = min(capacity, n)
-        self._basis = np.empty((n, self.capacity), order="F")
+        self._basis = np.empty((n, capacity), order="F")
         self._norms = by_rows(partial(_fresh_norms, dtype=matrix.dtype), matrix.passes.row_totals)
         self._tie = tie_factor(matrix.dtype)
         self._zero = ROUNDING * float(np.finfo(matrix.dtype).eps) * np.sqrt(max(m, n))
@@ -126,7 +133,7 @@ class ChunkedRows(Side):
 
     def farthest(self) -> int | None:
         """First index of the largest residual norm, certain to rounding; None if every residual is zero."""
-        if self.size == self.capacity:
+        if np.count_nonzero(self.basis.any(axis=0)) == self.capacity:
             return None
         while True:
             seen = self._numbers(self._norms, partial(_summary, tie=self._tie), width=5)
@@ -206,16 +213,18 @@ class ChunkedRows(Side):
         )  # fmt: skip
 
     def _direction(self, index: int) -> Doubles:
-        """The normalised residual row."""
+        """The normalised residual row; zeros if nothing is left of the row."""
         other = self.other
         row, _, part = self.matrix.T.lazy_columns(np.array([index]))
         if other is None or other.size == 0:
-            residual = self.matrix.passes.compute(row, part=part)[0][:, 0].astype(np.float64)
+            found = self.matrix.passes.compute(row, part=part)[0][:, 0].astype(np.float64)
+            residual = orthogonalised(found, self.basis)
         else:
-            found, coordinates = self.matrix.passes.compute(row, other.basis[index], part=part)
-            residual = found[:, 0].astype(np.float64) - other.image @ coordinates
-        residual = orthogonalised(residual, self.basis)
-        return np.asarray(residual / np.linalg.norm(residual))
+            read, coordinates = self.matrix.passes.compute(row, other.basis[index], part=part)
+            found = read[:, 0].astype(np.float64)
+            residual = orthogonalised(found - other.image @ coordinates, self.basis)
+        length = np.linalg.norm(residual)
+        return np.asarray(residual / (length if length > self._zero * np.linalg.norm(found) else np.inf))
 
     def _recompute(self, wanted: Any) -> None:
         """Compute norms again from the residuals themselves, for the rows that a function of the norms picks."""
@@ -265,10 +274,14 @@ def _orthogonal(block: da.Array, basis: da.Array, coefficients: Doubles) -> da.A
     return by_rows(partial(without_basis, coefficients=coefficients), block, basis, width=1)
 
 
-def _normalised(x: da.Array, basis: da.Array, inside: Doubles) -> tuple[da.Array, float]:
-    """Lazily, a column made orthogonal to a basis and of length one, from its `_inner_products`; also its length."""
+def _normalised(x: da.Array, basis: da.Array, inside: Doubles, zero_below: float) -> tuple[da.Array, float]:
+    """Lazily, a column made orthogonal to a basis and divided by its length, from its `_inner_products`.
+
+    Also returns the length, which counts as infinite if it is only rounding: the column is then zero.
+    """
     left = inside[:-1]
-    length = float(np.sqrt(inside[-1] - left @ left))
+    length = float(np.sqrt(max(0.0, inside[-1] - left @ left)))
+    length = length if length > zero_below else np.inf
     return by_rows(partial(without_basis, coefficients=left, length=length), x, basis, width=1), length
 
 
