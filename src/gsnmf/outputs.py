@@ -141,10 +141,10 @@ def report(
     --------
     >>> import tempfile
     >>> import gsnmf
-    >>> matrix = [[1, 0, 2], [0, 1, 2], [0, 0, 1]]
+    >>> result = gsnmf.factorize([[1, 0, 2], [0, 1, 2], [0, 0, 1]], 2)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     page = Path(folder, "report.html")
-    ...     gsnmf.report(gsnmf.factorize(matrix, 2), page, column_names=["tea", "cake", "milk"])
+    ...     gsnmf.report(result, page, column_names=["tea", "cake", "milk"])
     ...     "milk" in page.read_text()
     True
     """

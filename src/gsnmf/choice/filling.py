@@ -30,20 +30,13 @@ _PATIENCE = 3
 
 @dataclass(frozen=True)
 class Filling:
-    """A matrix with predictions in place of left-out entries.
-
-    Attributes
-    ----------
-    matrix : InMemoryMatrix
-    rank : int
-        Rank of the low-rank matrix that predicts best.
-    squared_error : float
-        Weighted squared error of its predictions.
-    """
+    """A matrix with predictions in place of left-out entries."""
 
     matrix: InMemoryMatrix
     rank: int
+    """Rank of the low-rank matrix that predicts best."""
     squared_error: float
+    """Weighted squared error of its predictions."""
 
 
 def filled(left_out: LeftOut, max_rank: int) -> Filling:

@@ -30,24 +30,16 @@ _DRAWS = 3
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Entries that are left out of a matrix, and the matrix with other values in their place.
-
-    Attributes
-    ----------
-    values : csr_array
-        The entries that are left out. A stored zero is a zero that is left out.
-    weights : array
-        How many entries of the matrix each of them stands for.
-    filled : array or csr_array
-        The matrix, in which `fill` writes.
-    places : int array
-        Where the entries are in the data of ``filled``.
-    """
+    """Entries that are left out of a matrix, and the matrix with other values in their place."""
 
     values: sp.csr_array
+    """The entries that are left out. A stored zero is a zero that is left out."""
     weights: Doubles
+    """How many entries of the matrix each of them stands for."""
     filled: RawMatrix
+    """The matrix, in which `fill` writes."""
     places: Indices
+    """Where the entries are in the data of ``filled``."""
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -17,25 +17,16 @@ SELECTING = COLUMNS[:5]
 
 @dataclass(frozen=True)
 class Published:
-    """One line of a table.
-
-    Attributes
-    ----------
-    name : str
-    rank : int
-    quality : dict
-        Percent, by method.
-    sizes : dict
-        (rows, columns) that GSPA and GS-FGM chose.
-    seconds : dict
-        Times by method; empty for documents, where the paper prints averages only.
-    """
+    """One line of a table."""
 
     name: str
     rank: int
     quality: dict[str, float]
+    """Percent, by method."""
     sizes: dict[str, tuple[int, int]]
+    """(rows, columns) that GSPA and GS-FGM chose."""
     seconds: dict[str, float] = field(default_factory=dict)
+    """Times by method; empty for documents, where the paper prints averages only."""
 
     @property
     def best(self) -> float:

@@ -121,10 +121,8 @@ def middle_points(
     n_columns, n_rows : int
         Numbers of planted columns r1 and rows r2, with 2 / (r1 + 1) + 2 / (r2 + 1) < 1: only then can the
         matrix be scaled.
-    permute : bool
-        Whether to permute; if not, the planted columns come first and the planted rows last.
-    random_state : int, numpy.random.Generator or None
-        Seed.
+    permute, random_state : bool and seed
+        As for `fully_random`.
 
     Returns
     -------

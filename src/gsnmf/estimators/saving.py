@@ -13,7 +13,7 @@ from gsnmf.factorization.saving import packed
 from gsnmf.matrices.checks import check_indices
 from gsnmf.matrices.observed import check_missing_values
 from gsnmf.results import Selection
-from gsnmf.support.archives import check_numbers, one_error, packed_fields, part_of, read_arrays, read_record
+from gsnmf.support.archives import check_numbers, one_error, packed_fields, part_of, read_saved
 from gsnmf.support.arrays import Indices
 from gsnmf.support.reasons import StopReason
 from gsnmf.support.whole_files import whole_file
@@ -82,7 +82,7 @@ def _parameters(model: Any) -> dict[str, Any]:
 
 def load_model(kind: type[Model], path: str | Path) -> Model:
     """Read a model that `save_model` wrote."""
-    arrays, record = _read(path)
+    arrays, record = read_saved(path, _KIND, _VERSION, format=FORMAT, otherwise="gsnmf.load reads saved results")
     with one_error(path, _KIND):
         return _model(kind, arrays, record)
 
@@ -166,16 +166,3 @@ def _check_members(members: list[Any], features: Indices, samples: Indices, shap
         parts = check_numbers(shares, "the shares of members", shape=(len(own),), nonnegative=True)
         if abs(float(np.sum(parts)) - 1.0) > _ROUNDING:
             raise ValueError("the shares of members must sum to one")
-
-
-def _read(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The arrays and the record of a file, or one error that says what is wrong with it."""
-    with one_error(path, _KIND):
-        arrays: dict[str, Any] = dict(read_arrays(path))
-        record = read_record(arrays)
-        right, version = record["format"] == FORMAT, int(record["version"])
-    if not right:
-        raise ValueError(f"{path} is not a model that gsnmf saved; gsnmf.load reads saved results.")
-    if version > _VERSION:
-        raise ValueError(f"{path} was saved by a newer gsnmf, in version {version} of the format; got {_VERSION} here.")
-    return arrays, record

@@ -32,28 +32,19 @@ _SMALL = 300
 
 @dataclass(frozen=True)
 class Comparison:
-    """Truncated SVD and NMF of a matrix at the rank of a factorization.
-
-    Attributes
-    ----------
-    svd_quality : float or None
-        The largest quality that any approximation of this rank can have; None if it was too much work, or the matrix
-        is a Dask array.
-    svd_path : array
-        ``svd_path[k]`` is that bound for rank k; empty if it was too much work.
-    nmf_quality : float or None
-        Quality of NMF from one random start; None if it was not requested, or for the reasons above.
-    nmf_note : str
-        A remark on NMF: why it was not computed although requested, or why it stopped.
-    svd_note : str
-        Why there is no bound.
-    """
+    """Truncated SVD and NMF of a matrix at the rank of a factorization."""
 
     svd_quality: float | None
+    """The largest quality that any approximation of this rank can have; None if it was too much work, or the matrix is
+    a Dask array."""
     svd_path: Doubles
+    """``svd_path[k]`` is that bound for rank k; empty if it was too much work."""
     nmf_quality: float | None
+    """Quality of NMF from one random start; None if it was not requested, or for the reasons above."""
     nmf_note: str = ""
+    """A remark on NMF: why it was not computed although requested, or why it stopped."""
     svd_note: str = ""
+    """Why there is no bound."""
 
 
 TOO_MUCH_WORK = "not computed: too much work at this size"

@@ -8,7 +8,7 @@ from typing import Any
 
 from gsnmf.factorization.missing import choose_held, solve_held
 from gsnmf.factorization.path import Request
-from gsnmf.matrices.entrance import Negative, admit
+from gsnmf.matrices.entrance import Admitted, Negative, admit
 from gsnmf.matrices.observed import MissingValues
 from gsnmf.results import Factorization, Selection
 from gsnmf.search.automatic import Effort, Progress
@@ -121,8 +121,7 @@ def factorize(
         progress=progress,
         members=members,
     )
-    data = admit(matrix, missing_values=missing_values, entry_weights=entry_weights, negative=negative)
-    data.warn()
+    data = _admitted(matrix, missing_values, entry_weights, negative)
     result = solve_held(data.held, request)
     warn_unless_converged(result.weights, request.tolerance)
     return replace(result, clipped_share=data.clipped_share) if data.clipped_share else result
@@ -161,6 +160,11 @@ def select(
         time_limit=time_limit,
         progress=progress,
     )
+    return choose_held(_admitted(matrix, missing_values, entry_weights, negative).held, request).selection
+
+
+def _admitted(matrix: Any, missing_values: MissingValues, entry_weights: Any, negative: Negative) -> Admitted:
+    """The matrix, checked; warns of what was changed."""
     data = admit(matrix, missing_values=missing_values, entry_weights=entry_weights, negative=negative)
     data.warn()
-    return choose_held(data.held, request).selection
+    return data

@@ -44,12 +44,8 @@ class Request:
         For the weights.
     constraints : Constraints or None
         What must and must not be chosen.
-    time_limit : float or None
-        Seconds after which a search returns the best so far.
-    progress : callable or None
-        Told how far a search is.
-    members : int
-        How many columns, or rows, a factor may be a mixture of.
+    time_limit, progress, members : float or None, callable or None, and int
+        As in `gsnmf.factorization.registry.Task`.
     """
 
     rank: Any

@@ -28,7 +28,7 @@ from gsnmf.matrices import Matrix
 from gsnmf.matrices.fingerprint import fingerprint
 from gsnmf.results import Factorization, Selection, Weights
 from gsnmf.search.alternatives import substitutes
-from gsnmf.support.archives import one_error, read_arrays, read_record
+from gsnmf.support.archives import one_error, read_saved
 from gsnmf.support.arrays import Doubles, Floats, Sparse
 from gsnmf.support.reasons import StopReason
 from gsnmf.support.whole_files import whole_file
@@ -124,7 +124,7 @@ def load_result(path: str | Path, matrix: Any, *, entry_weights: Any = None) -> 
     -------
     Factorization
     """
-    arrays, record = _read(path)
+    arrays, record = read_saved(path, _KIND, _VERSION)
     return unpacked(path, record, arrays, matrix, entry_weights=entry_weights)
 
 
@@ -190,15 +190,5 @@ def _triplets(mixture: Sparse) -> Doubles:
 def load_provenance(path: str | Path) -> dict[str, Any]:
     """The provenance that was saved with a result."""
     with one_error(path, _KIND):
-        provenance: dict[str, Any] = _read(path)[1]["provenance"]
+        provenance: dict[str, Any] = read_saved(path, _KIND, _VERSION)[1]["provenance"]
     return provenance
-
-
-def _read(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    with one_error(path, _KIND):
-        arrays: dict[str, Any] = dict(read_arrays(path))
-        record = read_record(arrays)
-        version = int(record["version"])
-    if version > _VERSION:
-        raise ValueError(f"{path} was saved by a newer gsnmf, in version {version} of the format; got {_VERSION} here.")
-    return arrays, record

@@ -61,28 +61,19 @@ _Factors = tuple[Doubles, Doubles]
 
 @dataclass(frozen=True)
 class Completion:
-    """A low-rank matrix L R' fitted to the observed entries of another.
-
-    Attributes
-    ----------
-    left, right : arrays, shape (m, k) and (n, k)
-        L = U S^1/2 and R = V S^1/2 of a singular value decomposition U S V'.
-    relative_error : float
-        Weighted error on the observed entries, relative to their weighted norm.
-    penalty : float
-        The chosen penalty, as a fraction of the observed share of the largest singular value.
-    n_rounds : int
-        Total number of alternating rounds.
-    converged : bool
-        Whether the last fit settled before the limit on rounds.
-    """
+    """A low-rank matrix L R' fitted to the observed entries of another."""
 
     left: Doubles
     right: Doubles
+    """L = U S^1/2 and R = V S^1/2 of a singular value decomposition U S V', of shapes (m, k) and (n, k)."""
     relative_error: float
+    """Weighted error on the observed entries, relative to their weighted norm."""
     penalty: float
+    """The chosen penalty, as a fraction of the observed share of the largest singular value."""
     n_rounds: int
+    """Total number of alternating rounds."""
     converged: bool
+    """Whether the last fit settled before the limit on rounds."""
 
 
 def complete(observed: Observed, rank: int) -> Completion:

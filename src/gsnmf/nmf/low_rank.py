@@ -21,12 +21,14 @@ its Applications 261 (1997), doi:10.1016/S0024-3795(96)00301-1.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy import linalg
 
-from gsnmf.matrices import wrap_in_memory
+from gsnmf.matrices import InMemoryMatrix, wrap_in_memory
 from gsnmf.matrices.checks import check_count, check_indices
 from gsnmf.matrices.protocol import Matrix
 from gsnmf.matrices.singular_values import singular_triplets
@@ -129,14 +131,7 @@ def cur(
     True
     """
     held = wrap_in_memory(matrix)
-    m, n = held.shape
-    if columns is None or rows is None:
-        size = _check_size(rank, (m, n))
-        rng = np.random.default_rng(random_state)
-        U, _, V = singular_triplets(held, size)
-        columns = _draw(V, size, rng) if columns is None else columns
-        rows = _draw(U, size, rng) if rows is None else rows
-    columns, rows = check_indices(columns, n, "columns"), check_indices(rows, m, "rows")
+    columns, rows = _chosen(held, rank, columns, rows, partial(_drawn, rng=np.random.default_rng(random_state)))
     left, left_inverse = _basis_and_inverse(held.columns(columns))
     right, right_inverse = _basis_and_inverse(held.T.columns(rows))
     core = left.T @ held.dot(right)
@@ -176,19 +171,12 @@ def skeleton(matrix: Any, rank: Any = None, *, columns: Any = None, rows: Any = 
 
     Examples
     --------
-    >>> import numpy as np
     >>> from gsnmf.nmf import skeleton
-    >>> matrix = np.array([[1.0, 0, 1], [0, 1, 1], [1, 1, 2]])
-    >>> skeleton(matrix, columns=[0, 1], rows=[1, 2]).relative_error < 1e-12
+    >>> skeleton([[1, 0, 1], [0, 1, 1], [1, 1, 2]], columns=[0, 1], rows=[1, 2]).relative_error < 1e-12
     True
     """
     held = wrap_in_memory(matrix)
-    m, n = held.shape
-    if columns is None or rows is None:
-        U, _, V = singular_triplets(held, _check_size(rank, (m, n)))
-        columns = _pivots(V) if columns is None else columns
-        rows = _pivots(U) if rows is None else rows
-    columns, rows = check_indices(columns, n, "columns"), check_indices(rows, m, "rows")
+    columns, rows = _chosen(held, rank, columns, rows, _pivots)
     if not columns.size or not rows.size:
         raise ValueError(f"columns and rows must have at least one index each; got {columns.size} and {rows.size}.")
     C, R = held.columns(columns), held.T.columns(rows).T
@@ -217,17 +205,29 @@ def _check_size(rank: Any, shape: tuple[int, int]) -> int:
     return size
 
 
+def _chosen(
+    matrix: InMemoryMatrix, rank: Any, columns: Any, rows: Any, choose: Callable[[Floats], Indices]
+) -> tuple[Indices, Indices]:
+    """The given columns and rows, checked; those left out are chosen by the leading singular vectors."""
+    m, n = matrix.shape
+    if columns is None or rows is None:
+        U, _, V = singular_triplets(matrix, _check_size(rank, (m, n)))
+        columns = choose(V) if columns is None else columns
+        rows = choose(U) if rows is None else rows
+    return check_indices(columns, n, "columns"), check_indices(rows, m, "rows")
+
+
 def _pivots(vectors: Floats) -> Indices:
     """One position per vector, chosen greedily so that the vectors are as independent there as possible."""
     pivots = linalg.qr(vectors.T, mode="r", pivoting=True, check_finite=False)[1]
     return np.asarray(pivots[: vectors.shape[1]], dtype=np.intp)
 
 
-def _draw(vectors: Floats, count: int, rng: np.random.Generator) -> Indices:
-    """Positions drawn by leverage; fewer than ``count`` if fewer have any."""
+def _drawn(vectors: Floats, rng: np.random.Generator) -> Indices:
+    """One position per vector, drawn by leverage; fewer if fewer have any."""
     scores = np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64)
-    size = min(count, int(np.count_nonzero(scores)))
-    return rng.choice(scores.size, size=size, replace=False, p=scores / scores.sum())
+    size = min(vectors.shape[1], int(np.count_nonzero(scores)))
+    return np.asarray(rng.choice(scores.size, size=size, replace=False, p=scores / scores.sum()), dtype=np.intp)
 
 
 def _basis_and_inverse(block: Floats) -> tuple[Floats, Floats]:

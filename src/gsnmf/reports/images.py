@@ -29,31 +29,21 @@ class Pair:
 
 @dataclass(frozen=True)
 class ImageFindings:
-    """The pixels and images that were chosen, and some images next to their reconstructions.
-
-    Attributes
-    ----------
-    width, height : int
-        Of an image.
-    mean : str
-        The mean image.
-    pixels : tuple of (x, y, name)
-        Chosen pixels, each member of a mixture by itself.
-    chosen : tuple of (name, picture)
-        Chosen images, and mixtures of images.
-    n_chosen : int
-        How many were chosen, even if not all are shown.
-    pairs : tuple of Pair
-        From the best explained to the worst.
-    """
+    """The pixels and images that were chosen, and some images next to their reconstructions."""
 
     width: int
     height: int
+    """Of one image, in pixels."""
     mean: str
+    """The mean image."""
     pixels: tuple[tuple[int, int, str], ...]
+    """x, y and name of the chosen pixels, each member of a mixture by itself."""
     chosen: tuple[tuple[str, str], ...]
+    """Name and picture of the chosen images, and of mixtures of images."""
     n_chosen: int
+    """How many were chosen, even if not all are shown."""
     pairs: tuple[Pair, ...]
+    """From the best explained to the worst."""
 
 
 def image_findings(explanation: Explanation, data: LabelledMatrix) -> ImageFindings | None:

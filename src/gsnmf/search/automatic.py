@@ -88,20 +88,13 @@ _SCANS = 60.0
 
 @dataclass(frozen=True)
 class SearchResult:
-    """What a search found.
-
-    Attributes
-    ----------
-    selection : Selection
-    fit : Fit
-        The selection with its weights, from which a final solve can start: `gsnmf.search.candidates.Fit`.
-    record : SearchRecord
-        What the search did and why it ended.
-    """
+    """What a search found."""
 
     selection: Selection
     fit: Fit
+    """The selection with its weights, from which a final solve can start: `gsnmf.search.candidates.Fit`."""
     record: SearchRecord
+    """What the search did and why it ended."""
 
 
 def check_effort(effort: Any) -> Effort:

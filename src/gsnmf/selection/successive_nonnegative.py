@@ -24,11 +24,11 @@ from __future__ import annotations
 import numpy as np
 
 from gsnmf.kernels.convex_hull import project_on_hull
-from gsnmf.kernels.threads import single_threaded_blas
 from gsnmf.matrices.protocol import Matrix
 from gsnmf.results import Selection
 from gsnmf.selection.cone_projection import ReducedColumns
 from gsnmf.selection.constraints import Limits
+from gsnmf.selection.one_by_one import choose_one_by_one
 from gsnmf.support.arrays import Axis, Indices
 
 
@@ -71,16 +71,7 @@ def successive_nonnegative_projection(
     """
     side = matrix.along(axis)
     hull = _Hull(side, min(rank, side.shape[1]))
-    chosen: list[int] = []
-    with single_threaded_blas():
-        if limits is not None:
-            hull.columns.open &= ~limits.excluded(axis)
-            for index in limits.included(axis).tolist():
-                hull.choose(index)
-                chosen.append(index)
-        while len(chosen) < rank and (farthest := hull.columns.farthest()) is not None:
-            hull.choose(farthest)
-            chosen.append(farthest)
+    chosen = choose_one_by_one(hull, rank, hull.columns.farthest, axis, limits)
     return Selection.of(((axis, index) for index in chosen), f"snpa-{axis}", rank)
 
 

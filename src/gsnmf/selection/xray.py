@@ -31,17 +31,18 @@ ICML 2013, doi:10.48550/arXiv.1210.1190.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal, get_args
 
 import numpy as np
 
 from gsnmf.kernels.least_squares import nonnegative_least_squares
-from gsnmf.kernels.threads import single_threaded_blas
 from gsnmf.matrices.protocol import BLOCK_BYTES, Matrix
 from gsnmf.matrices.residual_norms import TIE
 from gsnmf.results import Selection
 from gsnmf.selection.cone_projection import ReducedColumns, first_of_largest
 from gsnmf.selection.constraints import Limits
+from gsnmf.selection.one_by_one import choose_one_by_one
 from gsnmf.support.arrays import Axis, Doubles, Floats, Indices
 
 Rule = Literal["max", "dist", "greedy"]
@@ -108,16 +109,7 @@ def xray(matrix: Matrix, rank: int, *, rule: Rule = "max", axis: Axis, limits: L
     side = matrix.along(axis)
     cone = _Cone(side, min(rank, side.shape[1]))
     scores = None if rule == "max" else _Scores(cone, rule)
-    chosen: list[int] = []
-    with single_threaded_blas():
-        if limits is not None:
-            cone.columns.open &= ~limits.excluded(axis)
-            for index in limits.included(axis).tolist():
-                cone.choose(index)
-                chosen.append(index)
-        while len(chosen) < rank and (index := _next(cone, scores)) is not None:
-            cone.choose(index)
-            chosen.append(index)
+    chosen = choose_one_by_one(cone, rank, partial(_next, cone, scores), axis, limits)
     return Selection.of(((axis, index) for index in chosen), f"xray-{axis}", rank)
 
 

@@ -49,6 +49,34 @@ def read_record(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     return record
 
 
+def read_saved(
+    path: str | os.PathLike[str], kind: str, version: int, *, format: str = "", otherwise: str = ""
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The arrays and the record of a file, or one error that says what is wrong with it.
+
+    Parameters
+    ----------
+    path : path
+    kind : str
+        What the file should hold, such as "a result".
+    version : int
+        The latest version of the format that is known here.
+    format : str
+        The format that the record must name, if any.
+    otherwise : str
+        What to do with a file of another format.
+    """
+    with one_error(path, kind):
+        arrays: dict[str, Any] = dict(read_arrays(path))
+        record = read_record(arrays)
+        found, saved = record["format"] if format else "", int(record["version"])
+    if found != format:
+        raise ValueError(f"{path} is not {kind} that gsnmf saved; {otherwise}.")
+    if saved > version:
+        raise ValueError(f"{path} was saved by a newer gsnmf, in version {saved} of the format; got {version} here.")
+    return arrays, record
+
+
 def packed_fields(value: Any, name: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """The fields of a dataclass: those that JSON can hold, and arrays, under the name and a dot."""
     fields = {key: own for key, own in vars(value).items() if not key.startswith("_")}

@@ -35,18 +35,13 @@ _TRUST = 1.0
 
 @dataclass(frozen=True)
 class Anchored:
-    """Weights of chosen columns and rows, and the columns and rows without holes.
-
-    Attributes
-    ----------
-    weights : Weights
-    columns : array, shape (m, r1)
-    rows : array, shape (r2, n)
-    """
+    """Weights of chosen columns and rows, and the columns and rows without holes."""
 
     weights: Weights
     columns: Floats
+    """m x r1."""
     rows: Floats
+    """r2 x n."""
 
 
 def solve_anchored(

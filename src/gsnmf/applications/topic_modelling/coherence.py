@@ -72,7 +72,6 @@ def window_coherence(topics: Sequence[Indices], documents: Sequence[Indices], wi
 
     Examples
     --------
-    >>> import numpy as np
     >>> text = np.array([0, 1, 2, 0, 1])
     >>> window_coherence([np.array([0, 1])], [text], window=2).round(3)
     array([-0.17])

@@ -128,12 +128,7 @@ def layout(components: Floats) -> Doubles:
     r"""Topics as points of the plane, similar ones close to each other.
 
     The distance of two topics is the square root of the Jensen-Shannon divergence of their distributions over words;
-    classical scaling finds the points, whose larger coordinate is then 1.
-
-    Parameters
-    ----------
-    components : array, shape (n_topics, n_words)
-        Nonnegative.
+    classical scaling finds the points, whose larger coordinate is then 1. The components are those of `similarity`.
 
     Returns
     -------

@@ -17,7 +17,7 @@ from gsnmf.choice.rank_choice import RankChoice
 from gsnmf.choice.stability import Stability
 from gsnmf.factorization.saving import packed, unpacked
 from gsnmf.matrices.checks import check_indices
-from gsnmf.support.archives import check_numbers, one_error, packed_fields, part_of, read_arrays, read_record
+from gsnmf.support.archives import check_numbers, one_error, packed_fields, part_of, read_saved
 
 if TYPE_CHECKING:
     from gsnmf.applications.topic_modelling.model import TopicModel
@@ -57,14 +57,7 @@ def write_model(model: TopicModel, stream: BinaryIO) -> None:
 
 def load_model(kind: type[TopicModel], path: str | PathLike[str]) -> TopicModel:
     """Read a topic model that `write_model` wrote."""
-    with one_error(path, _KIND):
-        arrays: dict[str, Any] = dict(read_arrays(path))
-        record = read_record(arrays)
-        right, version = record["format"] == FORMAT, int(record["version"])
-    if not right:
-        raise ValueError(f"{path} is not a topic model that gsnmf saved; gsnmf.load tells what it holds.")
-    if version > _VERSION:
-        raise ValueError(f"{path} was saved by a newer gsnmf, in version {version} of the format; got {_VERSION} here.")
+    arrays, record = read_saved(path, _KIND, _VERSION, format=FORMAT, otherwise="gsnmf.load tells what it holds")
     with one_error(path, _KIND):
         return kind(**_fields(path, record, arrays))
 

@@ -35,28 +35,18 @@ _BRIGHTEST = 0.999
 
 @dataclass(frozen=True)
 class Endmembers:
-    """Spectra in the usable bands, and where they come from.
-
-    Attributes
-    ----------
-    spectra : array, shape (r, usable bands)
-        Those of pixels first, then those of bands.
-    positions : int array
-        Pixels that were chosen, one per spectrum that comes from a pixel.
-    members : tuple of int arrays
-        The pixels whose mean each spectrum is, the chosen one among them.
-    bands : int array
-        Pure bands, among the usable ones.
-    outliers : int array
-        Pixels of the sample that could not be chosen, because no other resembles them.
-    notes : tuple of str
-    """
+    """Spectra in the usable bands, and where they come from."""
 
     spectra: Doubles
+    """One per row, those of pixels first, then those of bands."""
     positions: Indices
+    """Pixels that were chosen, one per spectrum that comes from a pixel."""
     members: tuple[Indices, ...]
+    """The pixels whose mean each spectrum is, the chosen one among them."""
     bands: Indices
+    """Pure bands, among the usable ones."""
     outliers: Indices
+    """Pixels of the sample that could not be chosen, because no other resembles them."""
     notes: tuple[str, ...] = ()
 
 

@@ -65,11 +65,7 @@ def plot_maps(result: Unmixing) -> Figure:
 def plot_chosen_pixels(result: Unmixing, *, ax: Axes | None = None) -> Axes:
     """The chosen pixels with their numbers, and the pixels averaged with them, on a picture of the scene.
 
-    Parameters
-    ----------
-    result : Unmixing
-    ax : Axes, optional
-        The axes to draw on; new ones by default.
+    Parameters are those of `plot_spectra`.
     """
     axes = ax or _axes()
     axes.imshow(result.picture)

@@ -54,12 +54,7 @@ def spectral_angle(spectra: Any, others: Any = None) -> Doubles:
 
 
 def spectral_information_divergence(spectra: Any, others: Any = None) -> Doubles:
-    """Spectral information divergences between nonnegative spectra, shape (n, m).
-
-    Parameters
-    ----------
-    spectra : array-like, shape (n, bands)
-    others : array-like, shape (m, bands), optional
+    """Spectral information divergences between nonnegative spectra, shape (n, m); see `spectral_angle`.
 
     Notes
     -----

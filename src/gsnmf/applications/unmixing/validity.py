@@ -18,19 +18,13 @@ _MOST_NEGATIVE = 0.05
 
 @dataclass(frozen=True)
 class Validity:
-    """Which pixels and bands can be used, and why the others cannot.
-
-    Attributes
-    ----------
-    pixels : bool array, shape (height * width,)
-    bands : bool array, shape (bands,)
-    notes : tuple of str
-        What was left out or changed, in words.
-    """
+    """Which pixels and bands can be used, and why the others cannot."""
 
     pixels: Flags
+    """Of all pixels of the scene, row by row."""
     bands: Flags
     notes: tuple[str, ...]
+    """What was left out or changed, in words."""
 
     def clean(self, pixels: Floats) -> Floats:
         """Usable pixels in the usable bands, negative values set to zero."""
