@@ -13,6 +13,7 @@ from scipy.optimize import nnls
 
 import gsnmf
 from gsnmf.kernels import convex_hull, coordinate_descent, least_squares, reductions, simplex, sparse_products, threads
+from gsnmf.kernels.active_set import Points
 from gsnmf.kernels.convex_hull import project_on_hull
 from gsnmf.kernels.least_squares import nonnegative_least_squares, nonnegative_quadratic, passive_inverses
 from gsnmf.kernels.reductions import positive_squares
@@ -183,7 +184,7 @@ def test_all_loops_give_the_same_in_one_thread_and_in_all():
         (
             convex_hull._project_rows,
             [origin, np.empty((n, r + 1)), np.empty(n)],
-            (points, points @ points.T + 1.0, padded, 1.0, True),
+            (Points(points, points @ points.T + 1.0, 1.0), padded, True),
         ),
         (coordinate_descent._sweep_rows, [np.zeros((n, r))], (-targets, gram)),
         (coordinate_descent._descend_blocks, [np.zeros((r, n))], (wide, gram, 5, 0.0)),

@@ -15,6 +15,7 @@ assignments. Counters are passed as ``np.int64(0)``, because a plain 0 makes Num
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,14 @@ DEPENDENT = 1e-14
 """A column counts as dependent on others if they leave less than this fraction of its squared length."""
 
 _N_REFINEMENTS = 6
+
+
+class Points(NamedTuple):
+    """Columns, one per row as above, their inner products, and the length of the longest."""
+
+    columns: Doubles
+    gram: Doubles
+    longest: float
 
 
 @compiled(inner=True, reordered=True)

@@ -7,7 +7,7 @@ import math
 import numba
 import numpy as np
 
-from gsnmf.kernels.active_set import N_BUFFERS, RESIDUAL, active_set, append, factor_positive
+from gsnmf.kernels.active_set import N_BUFFERS, RESIDUAL, Points, active_set, append, factor_positive
 from gsnmf.kernels.compilation import compiled
 from gsnmf.kernels.threads import N_CHUNKS, loop
 from gsnmf.support.arrays import Doubles
@@ -42,36 +42,23 @@ def project_on_hull(X: Doubles, residuals: Doubles, multipliers: Doubles, column
     squared_lengths = gram.diagonal()[1:]
     longest = math.sqrt(squared_lengths.max())
     gram += squared_lengths.min()
-    _project_rows(X, residuals, multipliers, columns, gram, targets, longest, True, work=8 * X.size * X.shape[1])
+    points = Points(columns, gram, longest)
+    _project_rows(X, residuals, multipliers, points, targets, True, work=8 * X.size * X.shape[1])
 
 
 @loop()
 def _project_rows(
-    X: Doubles,
-    residuals: Doubles,
-    multipliers: Doubles,
-    columns: Doubles,
-    gram: Doubles,
-    targets: Doubles,
-    longest: float,
-    with_sum: bool,
+    X: Doubles, residuals: Doubles, multipliers: Doubles, points: Points, targets: Doubles, with_sum: bool
 ) -> None:
     for chunk in numba.prange(min(X.shape[0], N_CHUNKS)):
-        _project_chunk(X, residuals, multipliers, columns, gram, targets, longest, with_sum, chunk)
+        _project_chunk(X, residuals, multipliers, points, targets, with_sum, chunk)
 
 
 @compiled(inner=True, reordered=True)
 def _project_chunk(
-    X: Doubles,
-    residuals: Doubles,
-    multipliers: Doubles,
-    columns: Doubles,
-    gram: Doubles,
-    targets: Doubles,
-    longest: float,
-    with_sum: bool,
-    chunk: int,
+    X: Doubles, residuals: Doubles, multipliers: Doubles, points: Points, targets: Doubles, with_sum: bool, chunk: int
 ) -> None:
+    columns, gram, longest = points
     n, r = X.shape
     lower, buffers, indices = np.empty((r, r)), np.empty((N_BUFFERS, r)), np.empty(r, dtype=np.int64)
     for j in range(chunk, n, N_CHUNKS):

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
 from gsnmf.kernels.compilation import compiled
 from gsnmf.kernels.observed_entries import Entries, accumulate
 from gsnmf.kernels.threads import N_CHUNKS, loop
-from gsnmf.support.arrays import Doubles
+from gsnmf.support.arrays import Doubles, Flags
 
 EVERYTHING = np.ones((0, 0), dtype=bool)
 NOWHERE = np.ones((0, 0))
 """Stands for "all unknowns are free, and none has a prior value" where an array would have a number for each."""
+
+
+class Pull(NamedTuple):
+    """Prior values of the unknowns, and the weights of their squared distances from them; empty if there are none."""
+
+    prior: Doubles
+    stiffness: Doubles
 
 
 def descend_rows(
@@ -23,7 +29,7 @@ def descend_rows(
     F: Doubles,
     X: Doubles,
     n_sweeps: int,
-    free: NDArray[np.bool_] = EVERYTHING,
+    free: Flags = EVERYTHING,
     prior: Doubles = NOWHERE,
     weights: Doubles = NOWHERE,
 ) -> Doubles:
@@ -58,49 +64,28 @@ def descend_rows(
     array([[3., 1.]])
     """
     violations = np.zeros(X.shape[0])
-    _descend_rows(
-        *entries, F, X, n_sweeps, free, prior, weights, violations, work=entries.values.size * F.shape[1] ** 2
-    )
+    pull = Pull(prior, weights)
+    _descend_rows(entries, F, X, n_sweeps, free, pull, violations, work=entries.values.size * F.shape[1] ** 2)
     return violations
 
 
 @loop(reordered=True)
 def _descend_rows(
-    indptr: Any,
-    indices: Any,
-    values: Any,
-    weights: Any,
-    F: Doubles,
-    X: Doubles,
-    n_sweeps: int,
-    free: NDArray[np.bool_],
-    prior: Doubles,
-    stiffness: Doubles,
-    violations: Doubles,
+    entries: Entries, F: Doubles, X: Doubles, n_sweeps: int, free: Flags, pull: Pull, violations: Doubles
 ) -> None:
     for chunk in numba.prange(min(X.shape[0], N_CHUNKS)):
-        _descend_chunk(indptr, indices, values, weights, F, X, n_sweeps, free, prior, stiffness, violations, chunk)
+        _descend_chunk(entries, F, X, n_sweeps, free, pull, violations, chunk)
 
 
 @compiled(inner=True, reordered=True)
 def _descend_chunk(
-    indptr: Any,
-    indices: Any,
-    values: Any,
-    weights: Any,
-    F: Doubles,
-    X: Doubles,
-    n_sweeps: int,
-    free: NDArray[np.bool_],
-    prior: Doubles,
-    stiffness: Doubles,
-    violations: Doubles,
-    chunk: int,
+    entries: Entries, F: Doubles, X: Doubles, n_sweeps: int, free: Flags, pull: Pull, violations: Doubles, chunk: int
 ) -> None:
     r = X.shape[1]
+    prior, stiffness = pull
     gram, slopes = np.empty((r, r)), np.empty(r)
     for i in range(chunk, X.shape[0], N_CHUNKS):
-        accumulate(indptr[i], indptr[i + 1], indices, values, weights, F, gram, slopes)
+        accumulate(entries, i, F, gram, slopes)
         for k in range(r):
             if stiffness.size:
                 gram[k, k] += stiffness[i, k]

@@ -16,7 +16,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from gsnmf.kernels.active_set import N_BUFFERS, active_set, slope_threshold
+from gsnmf.kernels.active_set import N_BUFFERS, Points, active_set, slope_threshold
 from gsnmf.kernels.compilation import compiled
 from gsnmf.kernels.least_squares import _principal_pivoting
 from gsnmf.kernels.sum_to_one import from_nearest
@@ -49,7 +49,7 @@ def ridge_rows(entries: Entries, F: Doubles, ridge: float) -> Doubles:
     array([[2.]])
     """
     X = np.zeros((entries.n_rows, F.shape[1]))
-    _ridge_rows(*entries, F, ridge, X, work=entries.values.size * F.shape[1] ** 2)
+    _ridge_rows(entries, F, ridge, X, work=entries.values.size * F.shape[1] ** 2)
     return X
 
 
@@ -74,7 +74,7 @@ def nonnegative_rows(entries: Entries, F: Doubles, least: float = 0.0) -> tuple[
     shown = least * np.square(F).sum(axis=0)
     if entries.weights.size:
         shown *= float(entries.weights.mean(dtype=np.float64))
-    _nonnegative_rows(*entries, F, shown, X, violations, work=entries.values.size * F.shape[1] ** 2)
+    _nonnegative_rows(entries, F, shown, X, violations, work=entries.values.size * F.shape[1] ** 2)
     return X, violations
 
 
@@ -88,7 +88,7 @@ def simplex_rows(entries: Entries, F: Doubles) -> Doubles:
     array([[0.5, 0.5]])
     """
     X = np.zeros((entries.n_rows, F.shape[1]))
-    _simplex_rows(*entries, F, X, True, work=entries.values.size * F.shape[1] ** 2)
+    _simplex_rows(entries, F, X, True, work=entries.values.size * F.shape[1] ** 2)
     return X
 
 
@@ -99,7 +99,7 @@ def row_grams(entries: Entries, F: Doubles) -> tuple[Doubles, Doubles]:
     """
     r = F.shape[1]
     grams, lengths = np.zeros((entries.n_rows, r, r)), np.zeros((entries.n_rows, r))
-    _row_grams(*entries, F, grams, lengths, work=entries.values.size * r**2)
+    _row_grams(entries, F, grams, lengths, work=entries.values.size * r**2)
     return grams, lengths
 
 
@@ -118,7 +118,7 @@ def residuals(entries: Entries, A: Doubles, B: Doubles) -> Doubles:
     array([1.])
     """
     left = np.empty(entries.values.size)
-    _residuals(entries.indptr, entries.indices, entries.values, A, B, left, work=2 * left.size * A.shape[1])
+    _residuals(entries, A, B, left, work=2 * left.size * A.shape[1])
     return left
 
 
@@ -126,21 +126,20 @@ def row_slopes(entries: Entries, A: Doubles, B: Doubles, F: Doubles, *, with_val
     """Sum over the observed entries of each row of w_ij (a_i . b_j - m_ij) f_j; without m_ij unless ``with_values``."""
     slopes = np.zeros((entries.n_rows, F.shape[1]))
     work = 2 * entries.values.size * (A.shape[1] + F.shape[1])
-    _row_slopes(*entries, A, B, F, with_values, slopes, work=work)
+    _row_slopes(entries, A, B, F, with_values, slopes, work=work)
     return slopes
 
 
 @compiled(inner=True, reordered=True)
-def accumulate(
-    start: int, end: int, indices: Any, values: Any, weights: Any, F: Doubles, gram: Doubles, linear: Doubles
-) -> None:
-    """Gram matrix, its lower triangle, and linear term of one row."""
+def accumulate(entries: Entries, i: int, F: Doubles, gram: Doubles, linear: Doubles) -> None:
+    """Gram matrix, its lower triangle, and linear term of row i."""
+    indptr, indices, values, weights = entries
     r = F.shape[1]
     for k in range(r):
         linear[k] = 0.0
         for l in range(k + 1):  # noqa: E741
             gram[k, l] = 0.0
-    for q in range(start, end):
+    for q in range(indptr[i], indptr[i + 1]):
         f = F[np.uint64(indices[q])]
         weight = np.float64(weights[q]) if weights.size else 1.0
         value = weight * np.float64(values[q])
@@ -203,21 +202,19 @@ def _backward(lower: Doubles, x: Doubles) -> None:
 
 
 @loop(reordered=True)
-def _ridge_rows(indptr: Any, indices: Any, values: Any, weights: Any, F: Doubles, ridge: float, X: Doubles) -> None:
+def _ridge_rows(entries: Entries, F: Doubles, ridge: float, X: Doubles) -> None:
     for chunk in numba.prange(min(X.shape[0], N_CHUNKS)):
-        _ridge_chunk(indptr, indices, values, weights, F, ridge, X, chunk)
+        _ridge_chunk(entries, F, ridge, X, chunk)
 
 
 @compiled(inner=True, reordered=True)
-def _ridge_chunk(
-    indptr: Any, indices: Any, values: Any, weights: Any, F: Doubles, ridge: float, X: Doubles, chunk: int
-) -> None:
+def _ridge_chunk(entries: Entries, F: Doubles, ridge: float, X: Doubles, chunk: int) -> None:
     r = X.shape[1]
     gram = np.empty((r, r))
     for i in range(chunk, X.shape[0], N_CHUNKS):
-        if indptr[i] == indptr[i + 1]:
+        if entries.indptr[i] == entries.indptr[i + 1]:
             continue
-        accumulate(indptr[i], indptr[i + 1], indices, values, weights, F, gram, X[i])
+        accumulate(entries, i, F, gram, X[i])
         for k in range(r):
             gram[k, k] += ridge
         _factorize(gram)
@@ -226,19 +223,14 @@ def _ridge_chunk(
 
 
 @loop(reordered=True)
-def _nonnegative_rows(
-    indptr: Any, indices: Any, values: Any, weights: Any, F: Doubles, shown: Doubles, X: Doubles, violations: Doubles
-) -> None:
+def _nonnegative_rows(entries: Entries, F: Doubles, shown: Doubles, X: Doubles, violations: Doubles) -> None:
     for chunk in numba.prange(min(X.shape[0], N_CHUNKS)):
-        _nonnegative_chunk(indptr, indices, values, weights, F, shown, X, violations, chunk)
+        _nonnegative_chunk(entries, F, shown, X, violations, chunk)
 
 
 @compiled(inner=True, reordered=True)
 def _nonnegative_chunk(
-    indptr: Any,
-    indices: Any,
-    values: Any,
-    weights: Any,
+    entries: Entries,
     F: Doubles,
     shown: Doubles,
     X: Doubles,
@@ -251,7 +243,7 @@ def _nonnegative_chunk(
     positions, passive = np.empty(r, dtype=np.int64), np.empty(r, dtype=np.uint8)
     for i in range(chunk, X.shape[0], N_CHUNKS):
         x = X[i]
-        accumulate(indptr[i], indptr[i + 1], indices, values, weights, F, gram, linear)
+        accumulate(entries, i, F, gram, linear)
         for k in range(r):
             if gram[k, k] < shown[k]:
                 for l in range(r):  # noqa: E741
@@ -279,21 +271,19 @@ def _nonnegative_chunk(
 
 
 @loop(reordered=True)
-def _simplex_rows(indptr: Any, indices: Any, values: Any, weights: Any, F: Doubles, X: Doubles, with_sum: bool) -> None:
+def _simplex_rows(entries: Entries, F: Doubles, X: Doubles, with_sum: bool) -> None:
     for chunk in numba.prange(min(X.shape[0], N_CHUNKS)):
-        _simplex_chunk(indptr, indices, values, weights, F, X, with_sum, chunk)
+        _simplex_chunk(entries, F, X, with_sum, chunk)
 
 
 @compiled(inner=True, reordered=True)
-def _simplex_chunk(
-    indptr: Any, indices: Any, values: Any, weights: Any, F: Doubles, X: Doubles, with_sum: bool, chunk: int
-) -> None:
+def _simplex_chunk(entries: Entries, F: Doubles, X: Doubles, with_sum: bool, chunk: int) -> None:
     """As `gsnmf.kernels.sum_to_one`: a constant s added to the Gram matrix and the linear term changes no minimiser."""
     r = X.shape[1]
     gram, columns, lower = np.empty((r, r)), np.empty((r, r)), np.empty((r, r))
     buffers, target, chosen = np.empty((N_BUFFERS, r)), np.empty(r), np.empty(r, dtype=np.int64)
     for i in range(chunk, X.shape[0], N_CHUNKS):
-        accumulate(indptr[i], indptr[i + 1], indices, values, weights, F, gram, target)
+        accumulate(entries, i, F, gram, target)
         shift, largest = 0.0, 0.0
         for k in range(r):
             shift += gram[k, k] / r
@@ -308,25 +298,21 @@ def _simplex_chunk(
                 columns[k, l] = gram[k, l]
         _factorize(columns)
         _forward(columns, target)
-        longest = math.sqrt(largest + shift)
-        from_nearest(X[i], columns, gram, target, longest, with_sum, lower, buffers, chosen)
+        points = Points(columns, gram, math.sqrt(largest + shift))
+        from_nearest(X[i], points, target, with_sum, lower, buffers, chosen)
 
 
 @loop(reordered=True)
-def _row_grams(
-    indptr: Any, indices: Any, values: Any, weights: Any, F: Doubles, grams: Doubles, lengths: Doubles
-) -> None:
+def _row_grams(entries: Entries, F: Doubles, grams: Doubles, lengths: Doubles) -> None:
     for chunk in numba.prange(min(lengths.shape[0], N_CHUNKS)):
-        _gram_chunk(indptr, indices, values, weights, F, grams, lengths, chunk)
+        _gram_chunk(entries, F, grams, lengths, chunk)
 
 
 @compiled(inner=True, reordered=True)
-def _gram_chunk(
-    indptr: Any, indices: Any, values: Any, weights: Any, F: Doubles, grams: Doubles, lengths: Doubles, chunk: int
-) -> None:
+def _gram_chunk(entries: Entries, F: Doubles, grams: Doubles, lengths: Doubles, chunk: int) -> None:
     linear = np.empty(F.shape[1])
     for i in range(chunk, lengths.shape[0], N_CHUNKS):
-        accumulate(indptr[i], indptr[i + 1], indices, values, weights, F, grams[i], linear)
+        accumulate(entries, i, F, grams[i], linear)
         _unit_diagonal(grams[i], lengths[i])
 
 
@@ -343,7 +329,8 @@ def _sweep_rows(X: Doubles, slopes: Doubles, grams: Doubles) -> None:
 
 
 @loop(reordered=True)
-def _residuals(indptr: Any, indices: Any, values: Any, A: Doubles, B: Doubles, left: Doubles) -> None:
+def _residuals(entries: Entries, A: Doubles, B: Doubles, left: Doubles) -> None:
+    indptr, indices, values, _ = entries
     for i in numba.prange(indptr.size - 1):
         for q in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
             j = np.uint64(indices[q])
@@ -354,17 +341,8 @@ def _residuals(indptr: Any, indices: Any, values: Any, A: Doubles, B: Doubles, l
 
 
 @loop(reordered=True)
-def _row_slopes(
-    indptr: Any,
-    indices: Any,
-    values: Any,
-    weights: Any,
-    A: Doubles,
-    B: Doubles,
-    F: Doubles,
-    with_values: bool,
-    slopes: Doubles,
-) -> None:
+def _row_slopes(entries: Entries, A: Doubles, B: Doubles, F: Doubles, with_values: bool, slopes: Doubles) -> None:
+    indptr, indices, values, weights = entries
     for i in numba.prange(slopes.shape[0]):
         for q in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
             j = np.uint64(indices[q])

@@ -16,7 +16,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from gsnmf.kernels.active_set import N_BUFFERS, active_set, append, slope
+from gsnmf.kernels.active_set import N_BUFFERS, Points, active_set, append, slope
 from gsnmf.kernels.compilation import compiled
 from gsnmf.kernels.threads import N_CHUNKS, loop
 from gsnmf.support.arrays import Doubles
@@ -70,40 +70,37 @@ def simplex_least_squares(triangle: Doubles, targets: Doubles) -> Doubles:
     right[:, : len(upper)] = targets @ (basis[:k] / size) + basis[k]
     X = np.zeros((len(targets), r))
     gram = columns @ columns.T
-    longest = math.sqrt(gram.diagonal().max())
-    _solve_rows(X, columns, gram, right, longest, True, work=8 * X.size * r)
+    points = Points(columns, gram, math.sqrt(gram.diagonal().max()))
+    _solve_rows(X, points, right, True, work=8 * X.size * r)
     return X
 
 
 @loop()
-def _solve_rows(X: Doubles, columns: Doubles, gram: Doubles, targets: Doubles, longest: float, with_sum: bool) -> None:
+def _solve_rows(X: Doubles, points: Points, targets: Doubles, with_sum: bool) -> None:
     for chunk in numba.prange(min(X.shape[0], N_CHUNKS)):
-        _solve_chunk(X, columns, gram, targets, longest, with_sum, chunk)
+        _solve_chunk(X, points, targets, with_sum, chunk)
 
 
 @compiled(inner=True, reordered=True)
-def _solve_chunk(
-    X: Doubles, columns: Doubles, gram: Doubles, targets: Doubles, longest: float, with_sum: bool, chunk: int
-) -> None:
+def _solve_chunk(X: Doubles, points: Points, targets: Doubles, with_sum: bool, chunk: int) -> None:
     n, r = X.shape
     lower, buffers, indices = np.empty((r, r)), np.empty((N_BUFFERS, r)), np.empty(r, dtype=np.int64)
     for j in range(chunk, n, N_CHUNKS):
-        from_nearest(X[j], columns, gram, targets[j], longest, with_sum, lower, buffers, indices)
+        from_nearest(X[j], points, targets[j], with_sum, lower, buffers, indices)
 
 
 @compiled(inner=True, reordered=True)
 def from_nearest(
     x: Doubles,
-    columns: Doubles,
-    gram: Doubles,
+    points: Points,
     target: Doubles,
-    longest: float,
     with_sum: bool,
     lower: Doubles,
     buffers: Doubles,
     indices: NDArray[np.int64],
 ) -> None:
     """The active-set method for one target, from the nearest column. On entry x is zero and ``with_sum`` is True."""
+    columns, gram, longest = points
     nearest, best, squared = int(np.int64(0)), -np.inf, 0.0
     for i in range(x.size):
         value = slope(columns, i, target) - 0.5 * gram[i, i]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from gsnmf.applications.unmixing.number_of_endmembers import EndmemberCount
 from gsnmf.applications.unmixing.spectral_distances import spectral_angle
+from gsnmf.support.archives import one_error, read_saved
 from gsnmf.support.arrays import Doubles, Flags, Floats, Indices
 from gsnmf.support.tables import Table
 from gsnmf.support.whole_files import whole_file
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 FORMAT = "gsnmf unmixing"
 _VERSION = 1
+_KIND = "a result of unmixing"
 _ARRAYS = ("endmembers", "pixels", "bands", "abundances", "residual_map", "outliers", "picture")
 _WORDS = ("relative_error", "wavelength_unit", "method", "normalize", "sum_to_one", "notes", "source")
 
@@ -200,27 +202,18 @@ class Unmixing:
     @classmethod
     def load(cls, path: str | Path) -> Unmixing:
         """Read what `save` wrote."""
-        try:
-            with Path(path).open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
-                arrays = dict(archive)
-            record = json.loads(str(arrays.pop("record")))
-            version = record.pop("version")
-            known = {name: arrays[name] for name in _ARRAYS} | {name: record[name] for name in _WORDS}
-        except OSError:
-            raise
-        except Exception as error:
-            raise ValueError(f"{path} is not a result of unmixing that gsnmf saved: {error}") from error
-        if version > _VERSION:
-            raise ValueError(f"{path} was saved by a newer gsnmf, in version {version}; this one reads {_VERSION}.")
-        n_members = sum(name.startswith("members_") for name in arrays)
-        counted = (
-            EndmemberCount(record["rank"], arrays["rank_changes"], arrays["rank_noise"], record["signal_to_noise"])
-            if "rank" in record
-            else None
-        )
-        return cls(
-            **known | {"notes": tuple(known["notes"])},
-            members=tuple(arrays[f"members_{k}"] for k in range(n_members)),
-            wavelengths=arrays.get("wavelengths"),
-            rank_choice=counted,
-        )
+        arrays, record = read_saved(path, _KIND, _VERSION)
+        with one_error(path, _KIND):
+            n_members = sum(name.startswith("members_") for name in arrays)
+            counted = (
+                EndmemberCount(record["rank"], arrays["rank_changes"], arrays["rank_noise"], record["signal_to_noise"])
+                if "rank" in record
+                else None
+            )
+            return cls(
+                **{name: arrays[name] for name in _ARRAYS},
+                **{name: record[name] for name in _WORDS} | {"notes": tuple(record["notes"])},
+                members=tuple(arrays[f"members_{k}"] for k in range(n_members)),
+                wavelengths=arrays.get("wavelengths"),
+                rank_choice=counted,
+            )
