@@ -238,7 +238,13 @@ def test_list_and_wrong_names(tmp_path, capsys):
     assert [line.split()[0] for line in outcome.output.splitlines()] == list(part_names())
     assert run(["reproduce", "figure-1", "--out", str(tmp_path)]) == 2
     assert "got 'figure-1'" in capsys.readouterr().err
-    assert run(["reproduce", "all", "--replot", "--fresh", "--out", str(tmp_path)]) == 2
+    for wrong in (
+        ["all", "--replot", "--fresh"],
+        ["all", "--replot", "--workers", "2"],
+        ["--list", "all"],
+        ["--quick"],
+    ):
+        assert run(["reproduce", *wrong]) == 2
 
 
 def test_missing_data_is_named_and_the_rest_runs(tmp_path, capsys):

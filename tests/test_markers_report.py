@@ -1,6 +1,7 @@
 """Measures, pictures, the report and the command of marker genes."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -177,11 +178,23 @@ class TestCommand:
         assert run(["markers", str(file), "--factors", "3"]) == 1
         assert "has no column 'highly_variable'" in capsys.readouterr().err
         assert run(["markers", str(file), "--out", str(file)]) == 2
+        assert run(["markers", str(file), "--report", str(file)]) == 2
+        assert run(["markers", str(file), "--genes", "all", "--groupby", "nothing"]) == 1
+        assert "one of 'group', 'batch'; got 'nothing'" in capsys.readouterr().err  # no factors yet: nothing was chosen
         assert run(["markers", "nothing.h5ad"]) == 1
         file.with_name("broken.h5ad").write_bytes(b"no")
         assert run(["markers", str(file.with_name("broken.h5ad"))]) == 1
         assert "cannot be read as an AnnData file" in capsys.readouterr().err
         assert sorted(path.name for path in file.parent.iterdir()) == ["broken.h5ad", "cells.h5ad"]
+
+    def test_a_failure_while_writing_leaves_nothing(self, file, monkeypatch):
+        def full(data, path):
+            Path(path).write_bytes(b"a part of it")
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(anndata.AnnData, "write_h5ad", full)
+        assert run(["markers", str(file), "--factors", "2", "--genes", "all", "--effort", "fast"]) == 1
+        assert [path.name for path in file.parent.iterdir()] == ["cells.h5ad"]
 
 
 def test_benchmark_compares_with_nmf(capsys):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 import warnings
 from pathlib import Path
@@ -16,11 +15,13 @@ from rich.table import Table
 
 from gsnmf.applications.marker_genes.findings import gather_cells
 from gsnmf.applications.marker_genes.markers import markers as find_markers
+from gsnmf.applications.marker_genes.measures import group_labels
 from gsnmf.commands.factorize import Effort
 from gsnmf.commands.progress import stages
 from gsnmf.datasets.readers.files import reading
 from gsnmf.reports.cells import CellFindings, summary, write_cells
 from gsnmf.support.optional import import_optional
+from gsnmf.support.whole_files import check_targets, whole_file
 from gsnmf.support.words import percent
 
 
@@ -62,6 +63,8 @@ def markers(
     with stages(quiet) as stage:
         stage("Reading")
         data = _read(file, backed)
+        if groupby is not None:
+            group_labels(data, groupby)  # an error now, not after the search
         stage("Choosing marker genes and prototype cells")
         find_markers(
             data,
@@ -89,11 +92,9 @@ def _check_targets(file: Path, target: Path, page: Path) -> None:
         raise FileNotFoundError(2, "No such file or directory", str(file))
     if target.resolve() == file.resolve():
         raise typer.BadParameter(f"--out must be another file than {file}.")
-    for path in (target, page):
-        if not path.absolute().parent.is_dir():
-            raise FileNotFoundError(2, "No such folder", str(path.absolute().parent))
-        if not os.access(path.absolute().parent, os.W_OK | os.X_OK):
-            raise PermissionError(13, "Permission denied", str(path.absolute().parent))
+    if page.resolve() in (file.resolve(), target.resolve()):
+        raise typer.BadParameter(f"--report must be another file than {page}.")
+    check_targets([target, page])
 
 
 def _read(file: Path, backed: bool) -> Any:
@@ -104,15 +105,11 @@ def _read(file: Path, backed: bool) -> Any:
 
 
 def _write(data: Any, target: Path) -> None:
-    """The annotated file takes its place only when all of it is written."""
-    draft = target.with_name(f".{target.name}.{os.getpid()}.draft")
     try:
-        with warnings.catch_warnings():
+        with whole_file(target) as draft, warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            data.write_h5ad(draft)
-        draft.replace(target)
+            data.write_h5ad(draft.name)
     finally:
-        draft.unlink(missing_ok=True)
         if data.isbacked:
             data.file.close()
 

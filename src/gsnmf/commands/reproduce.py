@@ -15,6 +15,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table as RichTable
 
+from gsnmf.commands.effects import given_options
 from gsnmf.experiments import part_names
 from gsnmf.experiments._page import verdicts
 from gsnmf.experiments._reproduce import reproduce as run
@@ -29,6 +30,7 @@ _WIDTH = 160
 
 
 def reproduce(
+    context: typer.Context,
     names: Annotated[list[str] | None, typer.Argument(help="Figures and tables by name, or all.")] = None,
     out: Annotated[Path, typer.Option(help="Folder of results, pictures and index.md.")] = Path("reproduction"),
     data: Annotated[Path | None, typer.Option(help="Folder of the data files; else the one GSNMF_DATA names.")] = None,
@@ -42,6 +44,13 @@ def reproduce(
     """Reproduce figures and tables of the paper; an interrupted run goes on where it was."""
     known = part_names()
     if list_names or not names:
+        others = given_options(context) - {"list_names"}
+        if others:
+            raise typer.BadParameter(
+                "--list takes no names and no other options."
+                if list_names
+                else f"give the names of figures and tables, or all: {', '.join(known)}."
+            )
         width = max(map(len, known))
         typer.echo("\n".join(f"{name:{width}}  {title}" for name, title in known.items()))
         return
@@ -50,6 +59,8 @@ def reproduce(
         raise typer.BadParameter(f"NAMES must be among: all, {', '.join(known)}; got {unknown[0]!r}.")
     if replot and fresh:
         raise typer.BadParameter("--replot draws what --fresh discards; give one of them.")
+    if replot and workers is not None:
+        raise typer.BadParameter("--workers has no effect with --replot, which runs nothing.")
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = _WIDTH

@@ -158,7 +158,9 @@ def _marked(adata: Any, column: str) -> Flags:
             if column == HIGHLY_VARIABLE
             else "name a column of flags"
         )
-        raise ValueError(f"adata.var has no column {column!r}; {remedy}, or pass genes=None to use all genes.")
+        raise ValueError(
+            f"adata.var has no column {column!r}; {remedy}, or pass genes=None (--genes all) to use all genes."
+        )
     values = np.asarray(adata.var[column])
     if values.dtype.kind not in "bO" or not np.isin(values, [True, False]).all():
         raise ValueError(f"adata.var[{column!r}] must hold True and False; got dtype {values.dtype}.")
