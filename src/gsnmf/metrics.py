@@ -214,9 +214,9 @@ def rescale_factors(
 def _distance_of_columns(columns: Factor, true_columns: Factor, name: str) -> float:
     """||true - columns||_F / ||true||_F for the best order of the columns."""
     if columns.shape[0] != true_columns.shape[0]:
-        what = "rows" if name == "W" else "columns"
+        axis = "rows" if name == "W" else "columns"
         raise ValueError(
-            f"{name} and true_{name} must have the same number of {what}; "
+            f"{name} and true_{name} must have the same number of {axis}; "
             f"got {columns.shape[0]} and {true_columns.shape[0]}."
         )
     found, truth = dense(columns), dense(true_columns)

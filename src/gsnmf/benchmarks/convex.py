@@ -198,10 +198,10 @@ def _path(name: str, given: tuple[Floats, int]) -> list[str]:
     """Selection from ten lambdas, as `gsnmf.select` does it, against one cold solution."""
     matrix, rank = given
     cold = [_timed(_solve, matrix, rank, strength, _GAPS[0])[0] for strength in (1.0, 0.1)]
-    ten, _ = _timed(convex_selection, wrap_in_memory(matrix), rank)
+    path, _ = _timed(convex_selection, wrap_in_memory(matrix), rank)
     one, small = cold
-    cells = [name, seconds(one), seconds(small), seconds(ten), f"{ten / one:.2f}x", f"{ten / small:.2f}x"]
-    return [*cells, "< 4x", _yes(ten < 4 * one)]
+    cells = [name, seconds(one), seconds(small), seconds(path), f"{path / one:.2f}x", f"{path / small:.2f}x"]
+    return [*cells, "< 4x", _yes(path < 4 * one)]
 
 
 def _generic(size: int, rank: tuple[int, int], solver: str | None) -> list[str]:

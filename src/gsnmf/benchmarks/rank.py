@@ -81,8 +81,8 @@ def _stabilities(quick: bool) -> Iterator[list[str]]:
         "noise": np.random.default_rng(0).random((100, 100)),
     }
     for name, matrix in matrices.items():
-        sure = gsnmf.stability(matrix, gsnmf.factorize(matrix, RANK), n_repeats=3 if quick else 20)
-        yield [name, f"{sure.overall.mean():.1%}", f"{sure.agreements.mean():.1%}"]
+        stability = gsnmf.stability(matrix, gsnmf.factorize(matrix, RANK), n_repeats=3 if quick else 20)
+        yield [name, f"{stability.overall.mean():.1%}", f"{stability.agreements.mean():.1%}"]
 
 
 def _costs(quick: bool) -> Iterator[list[str]]:

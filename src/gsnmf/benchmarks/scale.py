@@ -133,9 +133,9 @@ def workers(sizes: _Sizes) -> None:
                 busy.append(_processor_seconds(client) - before)
             name = f"{n_workers} worker{'s' * (n_workers > 1)} of one thread"
             table.append(runs[-1].row(name, f"{busy[-1]:.1f} s of processors"))
-        alone, together = _product_seconds(store, 1), _product_seconds(store, 2)
+        one_process, two_processes = _product_seconds(store, 1), _product_seconds(store, 2)
     one, two = runs
-    efficiency, ceiling = one.seconds / (2 * two.seconds), alone / together
+    efficiency, ceiling = one.seconds / (2 * two.seconds), one_process / two_processes
     print_table("Worker processes", _HEADER, table)
     print(f"efficiency of two workers: {efficiency:.0%}")
     print(f"of plain SciPy products in two processes, which is what the machine gives: {ceiling:.0%}")
@@ -215,8 +215,8 @@ def large(sizes: _Sizes, methods: tuple[str, ...] = ("gspa", "spa-columns")) -> 
             picks[method] = found.picks
             table.append(found.row(f"{method}, Dask"))
         found = _in_fresh_process(partial(_measured_in_memory, store, methods[0], rank))
-        same = "same picks" if found.picks == picks[methods[0]] else "different picks"
-        table.append(found.row(f"{methods[0]}, in memory", same))
+        agreement = "same picks" if found.picks == picks[methods[0]] else "different picks"
+        table.append(found.row(f"{methods[0]}, in memory", agreement))
         half = rank // 2
         chosen = dict(picks[methods[1]])["columns"][:half], dict(picks[methods[0]])["rows"][:half]
         table.append(_in_fresh_process(partial(_measured_weights, store, *chosen)).row("joint weights, Dask"))
@@ -265,10 +265,10 @@ class _Found:
     notes: str = ""
 
     def row(self, name: str, notes: str = "") -> list[str]:
-        a_pass = self.seconds / self.passes
-        of_reading = f"{a_pass / self.reading:.2f}x" if self.reading else ""
+        seconds_per_pass = self.seconds / self.passes
+        of_reading = f"{seconds_per_pass / self.reading:.2f}x" if self.reading else ""
         cells = [name, f"{self.entries:.2e}", f"{self.rank}", seconds(self.seconds), f"{self.passes:.4g}"]
-        return [*cells, seconds(a_pass), of_reading, megabytes(self.peak), notes or self.notes]
+        return [*cells, seconds(seconds_per_pass), of_reading, megabytes(self.peak), notes or self.notes]
 
 
 @dataclass(frozen=True)

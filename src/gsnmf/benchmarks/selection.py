@@ -117,12 +117,12 @@ def _dense_selection(sizes: _Sizes) -> list[list[str]]:
         work = partial(select, rank=sizes.rank, method=method)
         peer = partial(peer_function, rank=sizes.rank)
         ours, theirs = take_turns(partial(work, matrix), partial(peer, matrix), repeats=sizes.repeats)
-        same = _picks(ours.result) == theirs.result
+        identical = _picks(ours.result) == theirs.result
         table.append(
             [
                 *_compared(name, ours, theirs, at_least=target),
                 *(_memory(sizes, function, matrix) for function in (work, peer)),
-                "same picks" if same else "different picks",
+                "same picks" if identical else "different picks",
             ]
         )
     return table
@@ -155,8 +155,12 @@ def _column_weights(sizes: _Sizes) -> list[list[str]]:
     loop = partial(peers.reduced_nnls, columns=columns)
     descent = partial(peers.coordinate_descent, columns=columns, tolerance=sizes.descent_tolerance)
     ours, exact = take_turns(partial(work, matrix), partial(loop, matrix), repeats=sizes.repeats)
-    again, slow = take_turns(partial(work, matrix), partial(descent, matrix), repeats=sizes.repeats, warm_up=False)
-    off, slow_off = (_difference(found, exact.result) for found in (ours.result.column_weights, slow.result))
+    ours_again, by_descent = take_turns(
+        partial(work, matrix), partial(descent, matrix), repeats=sizes.repeats, warm_up=False
+    )
+    difference, descent_difference = (
+        _difference(found, exact.result) for found in (ours.result.column_weights, by_descent.result)
+    )
     one_sweep = partial(descent, tolerance=1.0)  # takes the memory of any number of sweeps
     memory, loop_memory, descent_memory = (_memory(sizes, function, matrix) for function in (work, loop, one_sweep))
     return [
@@ -164,13 +168,13 @@ def _column_weights(sizes: _Sizes) -> list[list[str]]:
             *_compared("columns / reduced nnls loop", ours, exact, at_least=2.0),
             memory,
             loop_memory,
-            f"differ by {off:.0e}" + ("" if off <= _EXACT else f", above {_EXACT:.0e}"),
+            f"differ by {difference:.0e}" + ("" if difference <= _EXACT else f", above {_EXACT:.0e}"),
         ],
         [
-            *_compared("columns / scikit-learn", again, slow, at_least=20.0),
+            *_compared("columns / scikit-learn", ours_again, by_descent, at_least=20.0),
             memory,
             descent_memory,
-            f"scikit-learn is off by {slow_off:.0e}",
+            f"scikit-learn is off by {descent_difference:.0e}",
         ],
     ]
 
@@ -242,14 +246,14 @@ def _compared(
     The ratio says how many times faster we are; with ``at_most``, how many times slower. With ``bound`` the other time
     is only a lower bound.
     """
-    more = "> " if bound else ""
-    times = [name, seconds(ours.best), more + seconds(theirs.best)]
+    prefix = "> " if bound else ""
+    times = [name, seconds(ours.best), prefix + seconds(theirs.best)]
     if at_most is not None:
         ratio = ours.best / theirs.best
         return [*times, f"{ratio:.2f}x", f"<= {at_most:g}x", _yes(ratio <= at_most)]
     ratio = theirs.best / ours.best
     target = ["", ""] if at_least is None else [f">= {at_least:g}x", _yes(ratio >= at_least)]
-    return [*times, f"{more}{ratio:.3g}x", *target]
+    return [*times, f"{prefix}{ratio:.3g}x", *target]
 
 
 def _memory(sizes: _Sizes, work: Callable[[RawMatrix], object], matrix: Floats) -> str:

@@ -44,10 +44,10 @@ def draw_side_map(found: SideMap, ax: Axes | None) -> Axes:
     middle = (found.qualities.min() + found.qualities.max()) / 2
     for i, c in enumerate(found.n_columns):
         for j, r in enumerate(found.n_rows):
-            quality, here = found.qualities[i, j], (int(c), int(r)) == found.chosen
+            quality, is_chosen = found.qualities[i, j], (int(c), int(r)) == found.chosen
             axes.text(
                 j, i, f"{quality:.1%}", ha="center", va="center", color="white" if quality > middle else "black",
-                weight="bold" if here else "normal",
+                weight="bold" if is_chosen else "normal",
             )  # fmt: skip
     axes.set_xlabel("rows")
     axes.set_ylabel("columns")

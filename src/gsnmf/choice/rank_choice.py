@@ -321,15 +321,15 @@ def _relative_error(found: NestedFit, matrix: InMemoryMatrix) -> float:
 def _reason(ranks: list[int], errors: Doubles, best: int) -> str:
     """Why this rank."""
     error, least = percent(float(errors[best])), percent(float(errors.min()))
-    more = f"More of them gain no more than averaging noise would: the smallest error of all ranks tried is {least}."
+    gain = f"More of them gain no more than averaging noise would: the smallest error of all ranks tried is {least}."
     if best == 0:
-        return f"At rank {ranks[0]}, the smallest tried, the error on left-out entries is {error}. {more}"
+        return f"At rank {ranks[0]}, the smallest tried, the error on left-out entries is {error}. {gain}"
     fallen = (
         f"The error on left-out entries falls from {percent(float(errors[0]))} at rank {ranks[0]} to {error} at rank"
     )
     if best == len(ranks) - 1:
         return f"{fallen} {ranks[best]}, the largest tried, and is still falling: try larger ranks."
-    return f"{fallen} {ranks[best]}. {more}"
+    return f"{fallen} {ranks[best]}. {gain}"
 
 
 def _checked_ranks(ranks: Any, shape: tuple[int, int]) -> list[int]:

@@ -151,8 +151,10 @@ def _qualities(matrix: InMemoryMatrix, candidates: Candidates, start: Fit, colum
     with trials.running():
         for pair in pairs:
             trials.limits = Constraints().resolve(matrix.shape, pair)
-            near = [found[other] for other in found if sum(abs(a - b) for a, b in zip(pair, other, strict=True)) == 1]
-            starts = [_resized(trials, one, pair) for one in near] or [trials.of(start)]
+            neighbours = [
+                found[other] for other in found if sum(abs(a - b) for a, b in zip(pair, other, strict=True)) == 1
+            ]
+            starts = [_resized(trials, one, pair) for one in neighbours] or [trials.of(start)]
             best = min(starts, key=lambda one: one.squared_error)
             best = improved(trials, best, trials.work.spent + _WORK, _FAILURES)[0]
             found[pair] = trials.polished(best)

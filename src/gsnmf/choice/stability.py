@@ -186,12 +186,12 @@ class _Known:
         columns = self._found("columns", self.result.columns, refit.columns)
         return np.concatenate([columns, self._found("rows", self.result.rows, refit.rows)])
 
-    def _found(self, axis: Axis, known: Indices, again: Indices) -> Flags:
-        if known.size == 0 or again.size == 0:
+    def _found(self, axis: Axis, known: Indices, found: Indices) -> Flags:
+        if known.size == 0 or found.size == 0:
             return np.zeros(known.size, dtype=np.bool_)
         side = self.matrix.along(axis)
-        cosines = unit_columns(side.columns(known)).T @ unit_columns(side.columns(again))
-        same = known[:, None] == again[None, :]
+        cosines = unit_columns(side.columns(known)).T @ unit_columns(side.columns(found))
+        same = known[:, None] == found[None, :]
         return np.asarray((same | (cosines >= _PARALLEL)).any(axis=1))
 
     def agreement(self, refit: Factorization, changed: _Changed) -> float:

@@ -279,7 +279,8 @@ def factorize(
             "Method": method.value,
             "Effort": effort.value,
             **({"Members of a factor": str(members)} if members > 1 else {}),
-            "Weighting": ", ".join(n for n, on in (("tf-idf", tfidf), ("rows sum to one", normalize)) if on) or "none",
+            "Weighting": ", ".join(n for n, is_used in (("tf-idf", tfidf), ("rows sum to one", normalize)) if is_used)
+            or "none",
             "Choice on scaled matrix": "yes" if scale else "no",
             "Tolerance": f"{tolerance:g}",
             **provenance(file, started),

@@ -124,8 +124,8 @@ def topics(
             "Words in at least": f"{min_df} documents",
             "Seconds": f"{time.perf_counter() - started:.1f}",
         }
-        told = {name: value for name, value in parameters.items() if value}
-        short = _write(folder, model, texts, told, notes, compare)
+        shown_options = {name: value for name, value in parameters.items() if value}
+        short = _write(folder, model, texts, shown_options, notes, compare)
     _print(folder, model, short, notes, as_json, quiet)
 
 
@@ -222,5 +222,5 @@ def _print(
 
 def _told(other: dict[str, Any], mixed: bool) -> str:
     """A substitute and its price: "break (0.02 points less)"."""
-    instead = f" for {other['chosen']}" if mixed else ""
-    return f"{other['name']}{instead} ({price(other['points_lost'])})"
+    replaced = f" for {other['chosen']}" if mixed else ""
+    return f"{other['name']}{replaced} ({price(other['points_lost'])})"

@@ -164,10 +164,10 @@ class Side:
         basis of the other.
         """
         spectrum, its_spectrum = self.spectrum[:, None], other.spectrum
-        alone = self._matched - spectrum * own
-        both = alone - np.sqrt(spectrum) * its.T * np.sqrt(its_spectrum)
-        both /= 1.0 + (spectrum + its_spectrum) / stiffness
-        both -= alone * self.damping[:, None]
+        own_part = self._matched - spectrum * own
+        joint_part = own_part - np.sqrt(spectrum) * its.T * np.sqrt(its_spectrum)
+        joint_part /= 1.0 + (spectrum + its_spectrum) / stiffness
+        joint_part -= own_part * self.damping[:, None]
         self.slopes = self._start - self._pull @ target
-        self.slopes += (self.rotation @ both) @ other.basis
+        self.slopes += (self.rotation @ joint_part) @ other.basis
         self.free = target + self.slopes / stiffness

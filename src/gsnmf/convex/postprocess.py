@@ -78,9 +78,9 @@ def _ties(chosen: Indices, indices: Indices, diagonal: Floats) -> list[tuple[int
     inside, outside = np.flatnonzero(own), np.flatnonzero(~own)
     inside = inside[_from_largest(diagonal[inside], indices[inside])[::-1][:_MAX_TIES]]
     outside = outside[_from_largest(diagonal[outside], indices[outside])[:_MAX_TIES]]
-    close = [(i, o) for i in inside for o in outside if diagonal[o] >= (1.0 - _TIE) * diagonal[i]]
-    close.sort(key=lambda pair: diagonal[pair[0]] - diagonal[pair[1]])
-    return [(int(indices[i]), int(indices[o])) for i, o in close]
+    ties = [(i, o) for i in inside for o in outside if diagonal[o] >= (1.0 - _TIE) * diagonal[i]]
+    ties.sort(key=lambda pair: diagonal[pair[0]] - diagonal[pair[1]])
+    return [(int(indices[i]), int(indices[o])) for i, o in ties]
 
 
 def by_importance(

@@ -164,9 +164,9 @@ def is_trivial(solution: ConvexSolution, shape: tuple[int, int]) -> bool:
     a, b = solution.column_diagonal.sum() / n, solution.row_diagonal.sum() / m
     if a + b < 0.95:
         return False
-    off = np.sum(solution.X**2) + np.sum(solution.Y**2)
-    on = np.sum(solution.column_diagonal**2) + np.sum(solution.row_diagonal**2)
-    return bool(off - on < 0.05 * on)
+    off_diagonal = np.sum(solution.X**2) + np.sum(solution.Y**2)
+    on_diagonal = np.sum(solution.column_diagonal**2) + np.sum(solution.row_diagonal**2)
+    return bool(off_diagonal - on_diagonal < 0.05 * on_diagonal)
 
 
 def _meet_noise(

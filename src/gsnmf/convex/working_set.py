@@ -200,13 +200,13 @@ class WorkingSetSolver:
 
     def _feasible(self, model: ConvexModel, side: Side) -> tuple[Floats, Floats]:
         """The relaxed penalty step from the free weights, and the new multiplier, which is what the step removed."""
-        ahead = _RELAXATION * side.free + (1.0 - _RELAXATION) * side.X + side.dual
-        X = self._shrink(model, side, ahead)
-        ahead -= X
-        return X, ahead
+        extrapolated = _RELAXATION * side.free + (1.0 - _RELAXATION) * side.X + side.dual
+        X = self._shrink(model, side, extrapolated)
+        extrapolated -= X
+        return X, extrapolated
 
-    def _shrink(self, model: ConvexModel, side: Side, ahead: Floats) -> Floats:
-        X = ahead / side.lengths[:, None]
+    def _shrink(self, model: ConvexModel, side: Side, extrapolated: Floats) -> Floats:
+        X = extrapolated / side.lengths[:, None]
         thresholds = model.strength / (self.stiffness * side.lengths**2)
         model.penalty.shrink(X, thresholds, side.indices, side.weights)
         X *= side.lengths[:, None]
@@ -232,11 +232,11 @@ class WorkingSetSolver:
         Each violation is relative to the terms of its difference (Wohlberg 2017).
         """
         pair = (self.columns, self.rows)
-        apart = _size(side.free - side.X for side in pair) / _size(side.X for side in pair)
+        disagreement = _size(side.free - side.X for side in pair) / _size(side.X for side in pair)
         moved = _size(side.X - X for side, X in zip(pair, before, strict=True)) / _size(side.dual for side in pair)
-        if apart > _IMBALANCE * moved:
+        if disagreement > _IMBALANCE * moved:
             factor = 2.0
-        elif moved > _IMBALANCE * apart:
+        elif moved > _IMBALANCE * disagreement:
             factor = 0.5
         else:
             return
@@ -266,10 +266,10 @@ class WorkingSetSolver:
             return
         size = side.indices.size
         side.extend(indices)
-        ahead = np.zeros_like(side.X)
-        ahead[size:] = residual.cross(indices) / (self.stiffness * side.lengths[size:, None])
-        ahead -= self._shrink(model, side, ahead)
-        side.dual += ahead
+        extrapolated = np.zeros_like(side.X)
+        extrapolated[size:] = residual.cross(indices) / (self.stiffness * side.lengths[size:, None])
+        extrapolated -= self._shrink(model, side, extrapolated)
+        side.dual += extrapolated
 
     def _solution(
         self, model: ConvexModel, objective: float, lower: float, residual: Residual, n_steps: int, reason: StopReason

@@ -18,6 +18,6 @@ def automatic_rank(samples: Matrix, method: Method, constraints: Constraints | N
         raise ValueError(f"method={method.name!r} needs n_components=(n_features, n_samples); got 'auto'.")
     if len(method.axes) == 1:
         most = max(samples.shape)
-        alone = (most, 0) if method.axes == COLUMNS_ALONE else (0, most)
-        constraints = replace(constraints or Constraints(), at_most=alone)
+        one_sided = (most, 0) if method.axes == COLUMNS_ALONE else (0, most)
+        constraints = replace(constraints or Constraints(), at_most=one_sided)
     return choose_rank(samples, effort=effort, constraints=constraints)

@@ -29,7 +29,7 @@ def random_claims(quantity: str, curves: Curves) -> list[Claim]:
             _perfect(curves, "gs-fgm", 0.483),
             _best_of_all(curves, means),
             _not_perfect(curves, "gspa", 0.1),
-            _in_between(curves, means, up_to=0.483),
+            _in_between(curves, means, largest_epsilon=0.483),
             *_remark(curves),
         ]
     if quantity == "error":
@@ -54,7 +54,7 @@ def middle_claims(quantity: str, curves: Curves, random: Curves) -> list[Claim]:
             _perfect(curves, "gs-fgm", 0.113),
             _only_one(curves, means, 0.113),
             _almost(curves, means, 0.113),
-            _in_between(curves, means, up_to=0.113),
+            _in_between(curves, means, largest_epsilon=0.113),
             *_remark(curves),
         ]
     if quantity == "error":
@@ -118,9 +118,11 @@ def _best_of_all(curves: Curves, means: dict[str, Floats]) -> Claim:
     )
 
 
-def _in_between(curves: Curves, means: dict[str, Floats], up_to: float) -> Claim:
-    statement = f"SPA* has a higher accuracy than SPA-C and SPA-R, and a lower one than GS-FGM and GSPA (ε ≤ {up_to})"
-    chosen = curves.up_to(up_to)
+def _in_between(curves: Curves, means: dict[str, Floats], largest_epsilon: float) -> Claim:
+    statement = (
+        f"SPA* has a higher accuracy than SPA-C and SPA-R, and a lower one than GS-FGM and GSPA (ε ≤ {largest_epsilon})"
+    )
+    chosen = curves.up_to(largest_epsilon)
     if not chosen.any():
         return _too_few(statement)
     values = {method: means[method][chosen] for method in ("spa-both", *_SELECTING, "gs-fgm")}
@@ -253,11 +255,11 @@ def _worse_than_random(method: str, curves: Curves, random: Curves) -> Claim:
     shared = sorted(set(curves.epsilons) & set(random.epsilons))
     if not shared:
         return _too_few(statement)
-    here, there = (
+    adversarial, fully_random = (
         np.array([np.mean(c.at("distance", method, epsilon)) for epsilon in shared]) for c in (curves, random)
     )
-    numbers = f"{here.mean():.3f} on average, against {there.mean():.3f}"
-    return Claim(statement, bool(here.mean() > there.mean()), numbers)
+    numbers = f"{adversarial.mean():.3f} on average, against {fully_random.mean():.3f}"
+    return Claim(statement, bool(adversarial.mean() > fully_random.mean()), numbers)
 
 
 def _too_few(statement: str) -> Claim:

@@ -223,12 +223,12 @@ def explain(entry: Entry) -> str:
         return "another weight of the volume and another local minimum"
     if entry.method not in SELECTING:
         return "not the same matrix"
-    among = ", among other candidates" if entry.dataset in DOCUMENT_NAMES else ""
+    remark = ", among other candidates" if entry.dataset in DOCUMENT_NAMES else ""
     if entry.size != entry.paper_size:
-        return f"another selection{among}: {_size(entry.size)} in place of {_size(entry.paper_size)}"
+        return f"another selection{remark}: {_size(entry.size)} in place of {_size(entry.paper_size)}"
     if better and entry.difference <= _CLOSE:
         return "the same numbers of rows and columns; weights solved to a tolerance, or a slightly other choice"
-    return f"the same numbers of rows and columns, another choice of them{among}"
+    return f"the same numbers of rows and columns, another choice of them{remark}"
 
 
 def quality_table(names: Sequence[str], found: Entries, caption: str) -> Table:
@@ -243,8 +243,8 @@ def quality_table(names: Sequence[str], found: Entries, caption: str) -> Table:
                 cells.append(f"missing (paper {line.quality[method]:.2f})" if method in line.quality else "missing")
                 continue
             size = f" {_size(entry.size)}" if method in ("gspa", "gs-fgm", "auto") else ""
-            against = entry.quality - line.best if entry.paper is None else entry.difference
-            cells.append(f"{entry.quality:.2f} [{against:+.2f}]{size}")
+            difference = entry.quality - line.best if entry.paper is None else entry.difference
+            cells.append(f"{entry.quality:.2f} [{difference:+.2f}]{size}")
         rows.append(cells)
     return Table(("data set", "r", *(LABELS[method] for method in METHODS)), rows, caption)
 

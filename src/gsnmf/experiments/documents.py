@@ -85,7 +85,7 @@ def _claims(found: Entries) -> list[Claim]:
 
 def _same_solutions(found: Entries, names: list[str]) -> list[Claim]:
     same = [name for name in names if found[name, "gspa"].selection == found[name, "gs-fgm"].selection]
-    also = [name for name in same if found[name, "spa-both"].selection == found[name, "gspa"].selection]
+    spa_agrees = [name for name in same if found[name, "spa-both"].selection == found[name, "gspa"].selection]
     lines = [published(name) for name in names]
     printed = [line for line in lines if line.sizes["gspa"] == line.sizes["gs-fgm"] and _equal(line, "gspa")]
     with_spa = [line.name for line in printed if _equal(line, "spa-both")]
@@ -98,8 +98,8 @@ def _same_solutions(found: Entries, names: list[str]) -> list[Claim]:
         ),
         Claim(
             "In 5 of these 6 cases SPA* gives the same solution",
-            len(also) == len(with_spa),
-            f"in {len(also)} ({', '.join(also) or 'none'}); the paper in {len(with_spa)} of those at hand",
+            len(spa_agrees) == len(with_spa),
+            f"in {len(spa_agrees)} ({', '.join(spa_agrees) or 'none'}); the paper in {len(with_spa)} of those at hand",
         ),
     ]
 
@@ -113,26 +113,26 @@ def _sometimes_best(found: Entries, names: list[str]) -> Claim:
         name: max(found[name, method].quality for method in ("spa-columns", "spa-rows")) - found[name, "gs-fgm"].quality
         for name in names
     }
-    ahead = {name: margin for name, margin in margins.items() if margin > 0.005}
-    numbers = ", ".join(f"{name} {margin:+.2f}" for name, margin in ahead.items()) or "never ahead of GS-FGM"
+    leads = {name: margin for name, margin in margins.items() if margin > 0.005}
+    numbers = ", ".join(f"{name} {margin:+.2f}" for name, margin in leads.items()) or "never ahead of GS-FGM"
     return Claim(
         f"SPA-C and SPA-R are sometimes best, but never significantly better than GS-FGM (by {SIGNIFICANT:g} points)",
-        bool(ahead) and max(margins.values()) < SIGNIFICANT,
+        bool(leads) and max(margins.values()) < SIGNIFICANT,
         numbers,
     )
 
 
 def _first_or_second(found: Entries, names: list[str]) -> Claim:
-    behind = {}
+    places = {}
     for name in names:
         own = found[name, "gs-fgm"].quality
         better = {round(found[name, method].quality, 2) for method in SELECTING} - {round(own, 2)}
         n_better = sum(value > own for value in better)
         if n_better > 1:
-            behind[name] = n_better + 1
-    numbers = f"in {len(names) - len(behind)} of {len(names)}"
-    numbers += "".join(f"; {name}: place {place}" for name, place in behind.items())
-    return Claim("GS-FGM has in all cases the highest or second highest quality of the selections", not behind, numbers)
+            places[name] = n_better + 1
+    numbers = f"in {len(names) - len(places)} of {len(names)}"
+    numbers += "".join(f"; {name}: place {place}" for name, place in places.items())
+    return Claim("GS-FGM has in all cases the highest or second highest quality of the selections", not places, numbers)
 
 
 def _on_average(found: Entries, names: list[str]) -> Claim:

@@ -71,23 +71,23 @@ def _present(part: str, results: Results) -> Section:
         stem = f"{part}-{name.lower()}-{method}"
         size = int(record["n_pixels"] or 0), int(record["n_faces"] or 0)
         number = first + 2 * FACE_NAMES.index(name)
-        which = f"Figure {number} ({name}, {LABELS[method]})" if method == "gs-fgm" else f"{name}, {LABELS[method]}"
+        heading = f"Figure {number} ({name}, {LABELS[method]})" if method == "gs-fgm" else f"{name}, {LABELS[method]}"
         quality = f"quality {float(record['quality'] or 0.0):.2f} %"
         if part == "face-selections":
             _draw_selection(stem, arrays, results)
             caption = (
-                f"{which}: the {size[0]} chosen pixels on the mean face, and the {size[1]} chosen faces; {quality}."
+                f"{heading}: the {size[0]} chosen pixels on the mean face, and the {size[1]} chosen faces; {quality}."
             )
             if method == "gs-fgm":
                 pixels, faces = published(name).sizes["gs-fgm"]
                 caption += f" The paper has {pixels} pixels and {faces} faces."
         else:
             _draw_reconstruction(stem, arrays, name in _NEGATIVE, results)
-            caption = f"{which}: images, their parts by faces and by pixels, and the sum; {quality}."
+            caption = f"{heading}: images, their parts by faces and by pixels, and the sum; {quality}."
         figures.append(Figure(stem, caption, of_data=True))
-    what = "chosen pixels and faces" if part == "face-selections" else "images and their approximations"
+    subject = "chosen pixels and faces" if part == "face-selections" else "images and their approximations"
     return Section(
-        title=f"Figures {first}, {first + 2}, {first + 4}, {first + 6}: {what}",
+        title=f"Figures {first}, {first + 2}, {first + 4}, {first + 6}: {subject}",
         text=missing_text(results.missing),
         figures=sorted(figures, key=lambda figure: _order(figure.name)),
     )

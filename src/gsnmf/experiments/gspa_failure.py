@@ -60,16 +60,16 @@ def _measure(key: Key, settings: Settings) -> Measurement:
     scaled *= 5.0 / scaled.sum(axis=0)[0]
     X, Y = smallest_trace(scaled)
     chosen = np.flatnonzero(X.diagonal() > 0.5), np.flatnonzero(Y.diagonal() > 0.5)
-    off = max(np.delete(X, chosen[0], axis=0).max(), np.delete(Y, chosen[1], axis=1).max())
+    largest_other = max(np.delete(X, chosen[0], axis=0).max(), np.delete(Y, chosen[1], axis=1).max())
     records = [
         _record("planted", truth.columns, truth.rows, None),
-        _record("linear program e3", *chosen, float(off)),
+        _record("linear program e3", *chosen, float(largest_other)),
     ]
     for method in _METHODS:
         outcome = run_method(scaled, method, (2, 2))
         records.append(_record(method, outcome.columns, outcome.rows, outcome.relative_error))
-    almost = fit_weights(M, [0, 1, 2], [4])
-    records.append(_record("almost", np.arange(3), np.array([4]), almost.relative_error))
+    nearly_exact = fit_weights(M, [0, 1, 2], [4])
+    records.append(_record("almost", np.arange(3), np.array([4]), nearly_exact.relative_error))
     for p in range(5):
         found = is_separable(M, p, 4 - p, tolerance=1e-9)
         records.append({"what": "separable", "columns": str(p), "rows": str(4 - p), "value": found})
@@ -114,13 +114,13 @@ def _claims(
 ) -> list[Claim]:
     gspa = found["gspa"]["columns"], found["gspa"]["rows"]
     program = found["linear program e3"]
-    almost = 100 * float(found["almost"]["value"] or 0.0)
-    only = [f"({p}, {q})" for (p, q), yes in sizes.items() if yes]
+    error = 100 * float(found["almost"]["value"] or 0.0)
+    separable_pairs = [f"({p}, {q})" for (p, q), separable in sizes.items() if separable]
     return [
         Claim(
             "The matrix is not (4, 0)-, (3, 1)-, (1, 3)- or (0, 4)-separable, only (2, 2)",
-            only == ["(2, 2)"],
-            f"of the pairs with sum 4 it is {', '.join(only)}-separable, proved",
+            separable_pairs == ["(2, 2)"],
+            f"of the pairs with sum 4 it is {', '.join(separable_pairs)}-separable, proved",
         ),
         Claim(
             "The scaled matrix is the one printed",
@@ -134,8 +134,8 @@ def _claims(
         ),
         Claim(
             "Columns {1, 2, 3} and row {5} leave a relative error of 0.0244 %",
-            round(almost, 4) == 0.0244,
-            f"{almost:.4f} %: the paper's weights were not yet the best ones" if almost < 0.0243 else f"{almost:.4f} %",
+            round(error, 4) == 0.0244,
+            f"{error:.4f} %: the paper's weights were not yet the best ones" if error < 0.0243 else f"{error:.4f} %",
         ),
         Claim(
             "The convex model e3 identifies X and Y perfectly",

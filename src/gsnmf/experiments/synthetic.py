@@ -109,7 +109,7 @@ def _present(kind: str, first_figure: int, part: str, results: Results) -> Secti
     number = first_figure + list(_QUANTITIES).index(quantity)
     per_level = sorted(set(curves.n_matrices.values()))
     matrices = f"{per_level[0]} to {per_level[-1]}" if len(per_level) > 1 else str(per_level[0])
-    what = f"{_QUANTITIES[quantity]} on {_MATRICES[kind]}"
+    subject = f"{_QUANTITIES[quantity]} on {_MATRICES[kind]}"
     figures = [_draw(kind, part, quantity, curves, results)]
     if quantity == "accuracy":
         figures.append(_draw_remark(kind, curves, results))
@@ -118,7 +118,7 @@ def _present(kind: str, first_figure: int, part: str, results: Results) -> Secti
     else:
         claims = middle_claims(quantity, curves, Curves.of(results.other("random")))
     return Section(
-        title=f"Figure {number}: {what}",
+        title=f"Figure {number}: {subject}",
         text=[f"{curves.epsilons.size} noise levels, {matrices} matrices each. {_NOTES[quantity]}"],
         tables=[_means_table(quantity, curves), *([_cost_table(results.records)] if quantity == "accuracy" else [])],
         figures=figures,

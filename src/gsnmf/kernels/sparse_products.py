@@ -137,16 +137,20 @@ def _dot_rows(indptr: Any, indices: Any, data: Any, block: Floats, product: Floa
 
 
 @compiled(inner=True)
-def _scatter_row(start: int, end: int, at: Any, by: Any, indptr: Any, indices: Any, data: Any, row: Doubles) -> None:
+def _scatter_row(
+    start: int, end: int, targets: Any, factors: Any, indptr: Any, indices: Any, data: Any, row: Doubles
+) -> None:
     for k in range(np.uint64(start), np.uint64(end)):
-        factor, i = np.float64(by[k]), np.uint64(at[k])
+        factor, i = np.float64(factors[k]), np.uint64(targets[k])
         for q in range(np.uint64(indptr[i]), np.uint64(indptr[i + np.uint64(1)])):
             row[np.uint64(indices[q])] += factor * np.float64(data[q])
 
 
 @loop()
-def _scatter_rows(starts: Any, at: Any, by: Any, indptr: Any, indices: Any, data: Any, product: Doubles) -> None:
+def _scatter_rows(
+    starts: Any, targets: Any, factors: Any, indptr: Any, indices: Any, data: Any, product: Doubles
+) -> None:
     n = product.shape[0]
     for chunk in numba.prange(min(n, N_CHUNKS)):
         for i in range(chunk, n, N_CHUNKS):
-            _scatter_row(starts[i], starts[i + 1], at, by, indptr, indices, data, product[i])
+            _scatter_row(starts[i], starts[i + 1], targets, factors, indptr, indices, data, product[i])

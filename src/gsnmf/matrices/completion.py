@@ -105,8 +105,8 @@ def complete(observed: Observed, rank: int) -> Completion:
     >>> round(float(fitted.left[0] @ fitted.right[3]), 1)
     5.0
     """
-    aside = _set_aside(observed)
-    training, judge = observed.part(~aside), observed.part(aside)
+    is_judge = _set_aside(observed)
+    training, judge = observed.part(~is_judge), observed.part(is_judge)
     left, right, n_rounds = _grown_to(training, min(rank, *observed.shape))
     best: tuple[float, float, _Factors] = (math.inf, _PENALTIES[0], (left, right))
     for penalty in _PENALTIES if left.shape[1] else ():

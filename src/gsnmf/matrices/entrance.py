@@ -84,10 +84,10 @@ def admit(
     if kind is None and entry_weights is None and negative == "error":
         return Admitted(matrix, wrap(matrix, name=name, remedies=remedies))
     if is_dask(matrix) or isinstance(matrix, Matrix):
-        what = "a Dask array" if is_dask(matrix) else f"a {type(matrix).__name__}"
+        description = "a Dask array" if is_dask(matrix) else f"a {type(matrix).__name__}"
         raise ValueError(
             f"missing_values, entry_weights and negative='clip' need an array or sparse array in memory; {name} is "
-            f"{what}."
+            f"{description}."
         )
     n_clipped, clipped_share = 0, 0.0
     if negative == "clip":

@@ -110,9 +110,9 @@ class Projection:
 
 def orthogonalised(block: Floats, basis: Floats) -> Floats:
     """(I - U U^T) block, applied twice: once leaves a part of U as large as the block's rounding (Kahan)."""
-    once = block - basis @ (basis.T @ block)
-    once -= basis @ (basis.T @ once)
-    return once
+    remainder = block - basis @ (basis.T @ block)
+    remainder -= basis @ (basis.T @ remainder)
+    return remainder
 
 
 def _fill(array: Floats, values: Floats) -> None:

@@ -23,8 +23,8 @@ class Remedies:
     def for_negative(self, entries: Any) -> str:
         """A sentence that names the option for negative entries, and how much it would cut off."""
         n_negative, share = negative_share(entries)
-        what = "the one negative entry" if n_negative == 1 else f"the {n_negative} negative entries"
-        return f" {self.clip} sets {what}, {100 * share:.3g} % of the norm, to zero."
+        negatives = "the one negative entry" if n_negative == 1 else f"the {n_negative} negative entries"
+        return f" {self.clip} sets {negatives}, {100 * share:.3g} % of the norm, to zero."
 
 
 OF_FILES = Remedies("--missing nan (missing_values=numpy.nan)", '--negative clip (negative="clip")')

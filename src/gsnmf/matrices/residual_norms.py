@@ -65,8 +65,8 @@ class Norms:
     def largest(self) -> tuple[float, float]:
         """The largest certain norm, and the largest value that an uncertain one may have."""
         suspect = self._suspect()
-        certain = float(np.max(self.squared, where=~suspect, initial=0.0))
-        return certain, float(np.max(self.squared + self.error_bound, where=suspect, initial=-1.0))
+        largest_certain = float(np.max(self.squared, where=~suspect, initial=0.0))
+        return largest_certain, float(np.max(self.squared + self.error_bound, where=suspect, initial=-1.0))
 
     def doubtful(self, largest: float) -> Flags:
         """Uncertain norms that may be as large as the given one."""

@@ -233,10 +233,10 @@ class _Problem:
         left, right = s[:, None], s[None, :]
         R = self.M - E
         to_left, to_right = U.T @ R, R @ V
-        both = to_left @ V
-        Z = (both - left * (J @ V) - (U.T @ K) * right) / (1 + left**2 + right**2)
-        Z_left = ((to_left - both @ V.T) - left * (J - (J @ V) @ V.T)) / (1 + left**2) + Z @ V.T
-        Z_right = ((to_right - U @ both) - (K - U @ (U.T @ K)) * right) / (1 + right**2) + U @ Z
+        core = to_left @ V
+        Z = (core - left * (J @ V) - (U.T @ K) * right) / (1 + left**2 + right**2)
+        Z_left = ((to_left - core @ V.T) - left * (J - (J @ V) @ V.T)) / (1 + left**2) + Z @ V.T
+        Z_right = ((to_right - U @ core) - (K - U @ (U.T @ K)) * right) / (1 + right**2) + U @ Z
         return J + left * Z_left, K + Z_right * right
 
 

@@ -86,10 +86,10 @@ def side_findings(found: SideMap) -> SideFindings:
     return SideFindings(found.sentence, tuple(map(int, found.n_rows)), lines)
 
 
-def stability_sentence(sure: Stability) -> str:
+def stability_sentence(stability: Stability) -> str:
     """How the percentages were found, and how similar the refits are overall."""
-    agreements = ", ".join(f"{change} {percent(a)}" for change, a in zip(CHANGES, sure.agreements, strict=True))
+    agreements = ", ".join(f"{change} {percent(a)}" for change, a in zip(CHANGES, stability.agreements, strict=True))
     return (
-        f"Stability is how often a factor, or one nearly parallel to it, came back in {3 * sure.n_repeats} refits of "
-        f"changed data; factors below 50 % are marked. Agreement of all factors: {agreements}."
+        f"Stability is how often a factor, or one nearly parallel to it, came back in {3 * stability.n_repeats} refits "
+        f"of changed data; factors below 50 % are marked. Agreement of all factors: {agreements}."
     )

@@ -113,8 +113,8 @@ def factor_table(factors: Sequence[Factor], caption: str) -> Table:
         )
         for factor in factors[:_MOST_SHOWN]
     )
-    more = f" The first {_MOST_SHOWN} of {len(factors)}:" if len(factors) > _MOST_SHOWN else ""
-    return Table(("chosen", "share", "strongest columns", "strongest rows"), rows, caption + more)
+    remark = f" The first {_MOST_SHOWN} of {len(factors)}:" if len(factors) > _MOST_SHOWN else ""
+    return Table(("chosen", "share", "strongest columns", "strongest rows"), rows, caption + remark)
 
 
 def _name(factor: Factor) -> str:

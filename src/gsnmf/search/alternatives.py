@@ -93,8 +93,8 @@ def alternatives(
     trials = Trials(_pool(matrix, columns, rows, limits, n_candidates), limits, Work(math.inf))
     m, n = matrix.shape
     nothing = Fit(columns, rows, np.zeros((n, columns.size)), np.zeros((m, rows.size)), math.inf)
-    there = [matrix.squared_column_norms[columns] > 0, matrix.T.squared_column_norms[rows] > 0]
-    if not (there[0].all() and there[1].all()):
+    nonzero = [matrix.squared_column_norms[columns] > 0, matrix.T.squared_column_norms[rows] > 0]
+    if not (nonzero[0].all() and nonzero[1].all()):
         raise ValueError("columns and rows must not be zero; zero ones explain nothing and have no substitutes.")
     with trials.running():
         fitted = trials.polished(trials.refitted(trials.of(nothing), _ROUNDS))

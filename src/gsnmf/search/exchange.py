@@ -150,8 +150,8 @@ def _queue(
     ]
     entries.sort(key=lambda entry: (-entry[2], entry[0], entry[1]))
     last = [failed.get((fitted.identity(position), place), -_REST - 1) for place, position, _ in entries]
-    fresh = [entry for entry, when in zip(entries, last, strict=True) if when < n_kept - _REST]
-    return fresh + [entry for entry, when in zip(entries, last, strict=True) if n_kept - _REST <= when < n_kept]
+    fresh = [entry for entry, last_try in zip(entries, last, strict=True) if last_try < n_kept - _REST]
+    return fresh + [entry for entry, last_try in zip(entries, last, strict=True) if n_kept - _REST <= last_try < n_kept]
 
 
 def _best_of(trials: Trials, fitted: Fitted, exchanges: list[Exchange]) -> Fitted | None:

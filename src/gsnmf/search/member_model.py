@@ -163,10 +163,10 @@ def model_of(result: Factorization, space: Space) -> tuple[MixedModel, Flags]:
     mixtures: list[list[Mixture]] = []
     used, fixed = [], []
     for matrix, included, pairs in sides:
-        there = [bool(matrix.squared_column_norms[members].any()) for members, _ in pairs]
-        used += there
+        nonzero = [bool(matrix.squared_column_norms[members].any()) for members, _ in pairs]
+        used += nonzero
         mixtures.append(
-            [Mixture(m, s.astype(np.float64)) for (m, s), is_there in zip(pairs, there, strict=True) if is_there]
+            [Mixture(m, s.astype(np.float64)) for (m, s), is_there in zip(pairs, nonzero, strict=True) if is_there]
         )
         fixed += [own.members.size == 1 and bool(np.isin(own.members, included)[0]) for own in mixtures[-1]]
     kept = np.array(used, dtype=np.bool_)

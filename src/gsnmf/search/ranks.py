@@ -65,13 +65,13 @@ class RankPath(Record):
 
     def smallest(self, target_error: float) -> int:
         """The smallest rank on the path whose error is at most ``target_error``."""
-        good = np.flatnonzero(self.errors <= target_error)
-        if good.size == 0:
+        sufficient = np.flatnonzero(self.errors <= target_error)
+        if sufficient.size == 0:
             raise ValueError(
                 f"no rank up to {self.errors.size - 1} reaches an error of {target_error}; "
                 f"the smallest error on the path is {self.errors[-1]:.4g}."
             )
-        return int(good[0])
+        return int(sufficient[0])
 
 
 def rank_path(

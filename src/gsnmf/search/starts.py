@@ -91,9 +91,9 @@ def _obedient(trials: Trials, columns: Indices, rows: Indices) -> tuple[Indices,
     kept: dict[Axis, Indices] = {}
     sides: tuple[tuple[Axis, Indices, Matrix], ...] = (("columns", columns, matrix), ("rows", rows, matrix.T))
     for axis, indices, side in sides:
-        there = (side.squared_column_norms[indices] > 0) & ~limits.excluded(axis)[indices]
+        usable = (side.squared_column_norms[indices] > 0) & ~limits.excluded(axis)[indices]
         included = limits.included(axis)
-        kept[axis] = np.concatenate([included, indices[there & ~np.isin(indices, included)]])[: limits.most(axis)]
+        kept[axis] = np.concatenate([included, indices[usable & ~np.isin(indices, included)]])[: limits.most(axis)]
     room = limits.size - max(limits.least_rows, min(kept["rows"].size, limits.most_rows))
     n_columns = min(kept["columns"].size, max(room, limits.least_columns, limits.included_columns.size))
     n_rows = min(kept["rows"].size, limits.size - max(n_columns, limits.least_columns))
@@ -109,16 +109,16 @@ def _with_least(trials: Trials, fitted: Fitted) -> Fitted:
     columns, rows = fitted.fit.columns, fitted.fit.rows
     if columns.size >= limits.least_columns and rows.size >= limits.least_rows:
         return fitted
-    more = []
+    added = []
     for side, chosen, least in (
         (candidates.columns, columns, limits.least_columns),
         (candidates.rows, rows, limits.least_rows),
     ):
         others = side.indices[np.argsort(-side.lengths, kind="stable")]
-        more.append(others[~np.isin(others, chosen)][: max(0, least - chosen.size)])
-    P = np.hstack([fitted.fit.P, np.zeros((fitted.fit.P.shape[0], more[0].size))])
-    Q = np.hstack([fitted.fit.Q, np.zeros((fitted.fit.Q.shape[0], more[1].size))])
-    fit = Fit(np.append(columns, more[0]), np.append(rows, more[1]), P, Q, fitted.squared_error)
+        added.append(others[~np.isin(others, chosen)][: max(0, least - chosen.size)])
+    P = np.hstack([fitted.fit.P, np.zeros((fitted.fit.P.shape[0], added[0].size))])
+    Q = np.hstack([fitted.fit.Q, np.zeros((fitted.fit.Q.shape[0], added[1].size))])
+    fit = Fit(np.append(columns, added[0]), np.append(rows, added[1]), P, Q, fitted.squared_error)
     return trials.of(fit)
 
 

@@ -211,8 +211,8 @@ def _krylov(columns: _Submatrix, transpose: Any, norms: Doubles) -> tuple[Floats
     from it. A single vector would find only one of several equal singular values.
     """
     largest = int(np.argmax(norms))
-    along = np.asarray(transpose @ _dense_column(columns, largest)) / np.sqrt(norms[largest])
-    farthest = int(np.argmax(norms - np.square(along)))
+    projections = np.asarray(transpose @ _dense_column(columns, largest)) / np.sqrt(norms[largest])
+    farthest = int(np.argmax(norms - np.square(projections)))
     total = np.asarray(columns @ np.ones(columns.shape[1], dtype=columns.dtype))
     block = np.column_stack([total, _dense_column(columns, largest), _dense_column(columns, farthest)])
     basis = np.empty((columns.shape[0], 3 * _KRYLOV_STEPS), dtype=columns.dtype, order="F")
@@ -250,8 +250,8 @@ def _rank_two_weights(columns: _Submatrix, left: Floats, coordinates: Floats) ->
     """H (2 x n) of a nonnegative rank-two factorization A ~ W H with columns of W of unit length."""
     transpose = columns.T
     first = int(np.argmax(np.einsum("ij,ij->j", coordinates, coordinates)))
-    across = coordinates[0] * coordinates[1, first] - coordinates[1] * coordinates[0, first]
-    extremes = coordinates[:, [first, int(np.argmax(np.abs(across)))]]
+    cross_products = coordinates[0] * coordinates[1, first] - coordinates[1] * coordinates[0, first]
+    extremes = coordinates[:, [first, int(np.argmax(np.abs(cross_products)))]]
     W = np.maximum(left @ extremes, 0.0)
     for _ in range(_ROUNDS):
         W = _best_weights(columns, _best_weights(transpose, W).T).T
@@ -270,11 +270,11 @@ def _best_weights(transpose: Any, factor: Floats) -> Doubles:
     if cosine > 1.0 - _TIE * float(np.finfo(transpose.dtype).eps):
         cosine = 1.0
     f = np.asarray(transpose @ unit).T.astype(np.float64)
-    both = f - cosine * f[::-1]
-    alone = (both <= 0.0).any(axis=0)
-    H = np.divide(both, (1.0 - cosine) * (1.0 + cosine), out=np.zeros(f.shape), where=~alone)
+    unbounded = f - cosine * f[::-1]
+    one_is_zero = (unbounded <= 0.0).any(axis=0)
+    H = np.divide(unbounded, (1.0 - cosine) * (1.0 + cosine), out=np.zeros(f.shape), where=~one_is_zero)
     larger = np.array([f[0] >= f[1], f[0] < f[1]])
-    return np.where(alone & larger, f, H)
+    return np.where(one_is_zero & larger, f, H)
 
 
 def _without_zero_rows(columns: _Submatrix) -> _Submatrix:

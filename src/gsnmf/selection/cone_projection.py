@@ -121,8 +121,8 @@ class ReducedColumns:
                 self._recompute(suspects)
             elif largest > 0:
                 distances = np.sqrt(squared)
-                equal = self.open & (distances + self.rounding >= math.sqrt(largest))
-                return first_of_largest(self.lengths, equal, self._eps)
+                tied = self.open & (distances + self.rounding >= math.sqrt(largest))
+                return first_of_largest(self.lengths, tied, self._eps)
             else:
                 return None
 
@@ -152,7 +152,7 @@ class ReducedColumns:
             self.outside[part] = self._reference[part] = norms
 
 
-def first_of_largest(values: Doubles, among: Flags, eps: float) -> int:
+def first_of_largest(values: Doubles, allowed: Flags, eps: float) -> int:
     """First index of the largest value, up to rounding, among a nonempty set of candidates."""
-    largest = np.max(values, where=among, initial=0.0)
-    return int(np.argmax(among & (values >= (1.0 - TIE * eps) * largest)))
+    largest = np.max(values, where=allowed, initial=0.0)
+    return int(np.argmax(allowed & (values >= (1.0 - TIE * eps) * largest)))

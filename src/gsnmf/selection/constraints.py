@@ -140,7 +140,7 @@ class Limits:
         )
 
 
-def indices_of_names(wanted: Sequence[Any], names: Sequence[Any], what: str) -> Indices:
+def indices_of_names(wanted: Sequence[Any], names: Sequence[Any], kind: str) -> Indices:
     """Positions of names, or an error that suggests the nearest known ones.
 
     Parameters
@@ -166,9 +166,13 @@ def indices_of_names(wanted: Sequence[Any], names: Sequence[Any], what: str) -> 
         position.setdefault(name, i)
     unknown = [name for name in wanted if name not in position]
     if unknown:
-        near = difflib.get_close_matches(str(unknown[0]), [str(name) for name in position], n=3)
-        hint = f": did you mean {' or '.join(map(repr, near))}?" if near else f", and none of {len(position)} is near."
-        raise ValueError(f"{what} must be known names; got {', '.join(map(repr, unknown))}{hint}")
+        suggestions = difflib.get_close_matches(str(unknown[0]), [str(name) for name in position], n=3)
+        hint = (
+            f": did you mean {' or '.join(map(repr, suggestions))}?"
+            if suggestions
+            else f", and none of {len(position)} is near."
+        )
+        raise ValueError(f"{kind} must be known names; got {', '.join(map(repr, unknown))}{hint}")
     return np.array([position[name] for name in wanted], dtype=np.intp)
 
 
@@ -183,8 +187,8 @@ def _indices(given: Any, length: int, name: str) -> Indices:
     if values.ndim != 1 or values.dtype.kind not in "iu":
         raise ValueError(f"{name} must be a sequence of integers or a boolean mask; got {given!r}.")
     if values.min() < 0 or values.max() >= length:
-        wrong = values[(values < 0) | (values >= length)]
-        raise ValueError(f"{name} must be in [0, {length - 1}]; got {wrong[0]}.")
+        out_of_range = values[(values < 0) | (values >= length)]
+        raise ValueError(f"{name} must be in [0, {length - 1}]; got {out_of_range[0]}.")
     if np.unique(values).size < values.size:
         raise ValueError(f"{name} must be distinct; got {values.tolist()}.")
     return values.astype(np.intp)
@@ -202,9 +206,9 @@ def _pair(given: Any, name: str) -> tuple[int, int]:
 
 
 def _check_disjoint(included: Indices, excluded: Indices, axis: str) -> None:
-    both = np.intersect1d(included, excluded)
-    if both.size:
-        raise ValueError(f"{axis} must not be both included and excluded; got {both.tolist()} in both.")
+    overlap = np.intersect1d(included, excluded)
+    if overlap.size:
+        raise ValueError(f"{axis} must not be both included and excluded; got {overlap.tolist()} in both.")
 
 
 def _check_pair(rank: tuple[int, int], least: tuple[int, int], most: tuple[int, int]) -> None:
@@ -224,13 +228,13 @@ def _bounds(
         raise ValueError(f"at most {size} indices can be included with a rank of {size}; got {sum(included)}.")
     if sum(least) > size:
         raise ValueError(f"at_least must sum to at most the rank, {size}; got {least}.")
-    for number, high, there, low, axis in zip(included, most, available, least, ("columns", "rows"), strict=True):
+    for number, high, n_available, low, axis in zip(included, most, available, least, ("columns", "rows"), strict=True):
         if low > high:
             raise ValueError(f"at_least must not exceed at_most; got {low} and {high} for {axis}.")
         if number > high:
             raise ValueError(f"at most {high} {axis} are allowed, but {number} are included.")
-        if low > there:
-            raise ValueError(f"at least {low} {axis} are wanted, but only {there} are not excluded.")
+        if low > n_available:
+            raise ValueError(f"at least {low} {axis} are wanted, but only {n_available} are not excluded.")
     lowest = max(least[0], included[0], size - min(most[1], available[1]))
     highest = min(most[0], available[0], size - max(least[1], included[1]))
     if lowest > highest:

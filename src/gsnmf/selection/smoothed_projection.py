@@ -38,8 +38,8 @@ def smoothed_choice(matrix: Matrix, rank: int, *, axis: Axis, members: int, limi
     array([[0.5, 0.5, 0. , 0. ],
            [0. , 0. , 0.5, 0.5]])
     """
-    along = matrix.along(axis)
-    groups = smoothed_groups(along, rank, members, _of_axis(limits, axis))
+    side = matrix.along(axis)
+    groups = smoothed_groups(side, rank, members, _of_axis(limits, axis))
     pairs = [(group, np.ones(group.size)) for group in groups]
     columns, rows = (pairs, []) if axis == "columns" else ([], pairs)
     mixtures = Mixtures.of(columns, rows, matrix.shape, members, dtype=matrix.dtype)

@@ -178,13 +178,13 @@ class _Cone:
         is orthogonal to the nearest point in the cone. That is how it is computed here: where a column is much longer
         than its residual, rounding could make the product negative, and no column would be left to choose.
         """
-        still = self.columns.open
-        heights = np.zeros(still.size)
-        np.divide(self.matrix.T.dot(direction), self.matrix.column_sums, out=heights, where=still)
+        open_columns = self.columns.open
+        heights = np.zeros(open_columns.size)
+        np.divide(self.matrix.T.dot(direction), self.matrix.column_sums, out=heights, where=open_columns)
         squared_length = float(np.vdot(direction, direction))
         heights[outside] = max(heights[outside], squared_length / self.matrix.column_sums[outside])
         rounding = TIE * self._eps * float(np.linalg.norm(direction)) * self._spread
-        highest = still & (heights + rounding >= np.max(heights, where=still, initial=0.0))
+        highest = open_columns & (heights + rounding >= np.max(heights, where=open_columns, initial=0.0))
         return first_of_largest(self._spread, highest, self._eps)
 
 
@@ -212,10 +212,10 @@ class _Scores:
     def best(self) -> int:
         """First index of the largest score."""
         self._raise()
-        still, eps = self._cone.columns.open, float(np.finfo(self._cone.matrix.dtype).eps)
+        open_columns, eps = self._cone.columns.open, float(np.finfo(self._cone.matrix.dtype).eps)
         limit = max(1, BLOCK_BYTES // (max(self._cone.matrix.shape) * self._cone.matrix.dtype.itemsize))
         block, best = _FIRST_BLOCK, 0.0
-        unknown = still.copy()
+        unknown = open_columns.copy()
         while (candidates := np.flatnonzero(unknown & (self._bounds >= (1.0 - TIE * eps) * best))).size:
             block = min(block, limit)
             if candidates.size > block:
@@ -224,7 +224,7 @@ class _Scores:
             unknown[candidates] = False
             best = max(best, float(self._bounds[candidates].max()))
             block *= 2
-        return first_of_largest(self._bounds, still, eps)
+        return first_of_largest(self._bounds, open_columns, eps)
 
     def _raise(self) -> None:
         """Raise the bounds by what the scores may have gained in the last step."""

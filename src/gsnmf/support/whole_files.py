@@ -120,9 +120,9 @@ def _go_forward(folder: Path, names: Sequence[_Names]) -> None:
             target.replace(kept)
     for draft, target, _ in left:
         draft.replace(target)
-    for _, _, aside in names:
+    for _, _, backup in names:
         with suppress(OSError):
-            (folder / aside).unlink(missing_ok=True)
+            (folder / backup).unlink(missing_ok=True)
 
 
 def _go_back(folder: Path, names: Sequence[_Names]) -> None:

@@ -95,9 +95,9 @@ def _sentence(record: Mapping[str, Any], n_cells: int, n_genes: int) -> str:
         if kind in kinds
     ]  # fmt: skip
     verb = "explains" if len(kinds) == 1 else "explain"
-    of = "of what differs between" if _is_weighted(record) else "of"
+    preposition = "of what differs between" if _is_weighted(record) else "of"
     whole = f"{counted(n_cells, 'cell')} × {counted(n_genes, 'gene')}"
-    return f"{listed(chosen)} {verb} {percent(float(record['quality']))} {of} {whole}"
+    return f"{listed(chosen)} {verb} {percent(float(record['quality']))} {preposition} {whole}"
 
 
 def _is_weighted(record: Mapping[str, Any]) -> bool:

@@ -81,8 +81,8 @@ class Cells:
             if np.isfinite(value)
             else ("finite", "replace missing values first, for example with 0, or leave out such cells or genes")
         )
-        where = f"cell {self.cell_names[start + row]!r}, gene {self.gene_name(column)!r}"
-        return f"{self.expression.place} must be {wanted}; got {value} in {where}; {remedy}."
+        place = f"cell {self.cell_names[start + row]!r}, gene {self.gene_name(column)!r}"
+        return f"{self.expression.place} must be {wanted}; got {value} in {place}; {remedy}."
 
 
 def read_cells(
@@ -128,7 +128,7 @@ def _columns(adata: Any, expression: Expression, genes: Indices) -> tuple[Indice
     known = np.array([name in places for name in names], dtype=bool)
     if not known.any():
         raise ValueError(f"raw must have genes of adata.var; got none in common, for example {names[0]!r}.")
-    columns = [places[name] for name, there in zip(names, known, strict=True) if there]
+    columns = [places[name] for name, is_known in zip(names, known, strict=True) if is_known]
     return genes[known], np.array(columns, dtype=np.intp)
 
 
@@ -199,8 +199,8 @@ def _batches(adata: Any, key: str | None) -> tuple[Indices, tuple[str, ...]]:
 
 def _check_unique(names: Any, attribute: str, kind: str) -> None:
     if not names.is_unique:
-        twice = str(names[names.duplicated()][0])
-        raise ValueError(f"names of {kind} must be unique; got {twice!r} twice; call adata.{attribute}_make_unique().")
+        name = str(names[names.duplicated()][0])
+        raise ValueError(f"names of {kind} must be unique; got {name!r} twice; call adata.{attribute}_make_unique().")
 
 
 def _short(value: Any) -> str:

@@ -52,10 +52,10 @@ def known_markers(listed: Iterable[str], known: Mapping[str, Iterable[str]]) -> 
     groups = [genes for genes in map(set, known.values()) if genes]
     if not groups:
         raise ValueError("known must have at least one group with at least one gene; got none.")
-    every = set().union(*groups)
+    all_markers = set().union(*groups)
     return KnownMarkers(
-        precision=len(found & every) / len(found) if found else 0.0,
-        recall=len(found & every) / len(every),
+        precision=len(found & all_markers) / len(found) if found else 0.0,
+        recall=len(found & all_markers) / len(all_markers),
         groups_found=sum(bool(found & genes) for genes in groups) / len(groups),
     )
 
@@ -97,8 +97,8 @@ def mutual_information(labels: Any, factors: Any) -> float:
     first, second = _codes(labels), _codes(factors)
     if first.size != second.size:
         raise ValueError(f"labels and factors must have one entry per cell; got {first.size} and {second.size}.")
-    both = (first >= 0) & (second >= 0)
-    return float(normalized_mutual_info_score(first[both], second[both])) if both.any() else 0.0
+    labelled = (first >= 0) & (second >= 0)
+    return float(normalized_mutual_info_score(first[labelled], second[labelled])) if labelled.any() else 0.0
 
 
 def silhouette(coordinates: Floats, factors: Any, *, max_cells: int = 5000, random_state: int = 0) -> float:

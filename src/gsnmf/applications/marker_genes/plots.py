@@ -109,9 +109,9 @@ def group_expression(adata: Any, groupby: str, genes: Sequence[str]) -> GroupedE
     sums, positives = np.zeros((n_groups, cells.shape[1])), np.zeros((n_groups, cells.shape[1]))
     for start, block in cells.blocks():
         values = dense(block)
-        here = codes[start : start + values.shape[0]]
+        block_codes = codes[start : start + values.shape[0]]
         for group in range(n_groups):
-            members = values[here == group]
+            members = values[block_codes == group]
             sums[group] += members.sum(axis=0, dtype=np.float64)
             positives[group] += np.count_nonzero(members, axis=0)
     sizes = np.bincount(codes[codes >= 0], minlength=n_groups)
@@ -199,12 +199,12 @@ def _draw_strongest(axes: Axes, places: Doubles, codes: Any, names: Sequence[str
 
 def find_embedding(adata: Any, basis: str | None = None) -> str:
     """The name of an embedding in ``adata.obsm``, or an error with the names of those that are there."""
-    there = [key for key in adata.obsm if key != f"X_{KEY}" and np.ndim(adata.obsm[key]) == 2]
+    embeddings = [key for key in adata.obsm if key != f"X_{KEY}" and np.ndim(adata.obsm[key]) == 2]
     wanted = _EMBEDDINGS if basis is None else (basis, f"X_{basis}")
     for key in wanted:
-        if key in there and adata.obsm[key].shape[1] >= 2:
+        if key in embeddings and adata.obsm[key].shape[1] >= 2:
             return key
-    known = ", ".join(map(repr, there)) or "none; call scanpy.tl.umap(adata) or scanpy.tl.pca(adata) first"
+    known = ", ".join(map(repr, embeddings)) or "none; call scanpy.tl.umap(adata) or scanpy.tl.pca(adata) first"
     asked = "an embedding" if basis is None else f"basis {basis!r}"
     raise ValueError(f"adata.obsm must have {asked} with two coordinates; got {known}.")
 

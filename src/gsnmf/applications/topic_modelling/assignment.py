@@ -99,9 +99,9 @@ def nearest_topics(matrix: Sparse, means: Doubles) -> Indices:
     """The topic whose mean document has the largest product with each document; see `group_documents`."""
     products = np.asarray(matrix @ means.T)
     topics = np.where(products.max(axis=1, initial=0.0) > 0, products.argmax(axis=1), NO_TOPIC)
-    apart = (topics == NO_TOPIC) & (np.diff(sp.csr_array(matrix).indptr) > 0)
-    if apart.any() and (topics >= 0).any():
-        topics[apart] = np.bincount(topics[topics >= 0]).argmax()
+    unassigned = (topics == NO_TOPIC) & (np.diff(sp.csr_array(matrix).indptr) > 0)
+    if unassigned.any() and (topics >= 0).any():
+        topics[unassigned] = np.bincount(topics[topics >= 0]).argmax()
     return topics
 
 

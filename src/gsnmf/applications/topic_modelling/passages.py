@@ -113,21 +113,21 @@ def _occurrences(
 
 def _cut(sentence: str, spans: Sequence[tuple[int, int]]) -> tuple[str, tuple[tuple[int, int], ...]]:
     """At most `LONGEST` characters of a sentence, with the spans that lie in them."""
-    apart = _without_overlaps(spans)
+    disjoint = _without_overlaps(spans)
     if len(sentence) <= LONGEST:
-        return sentence, apart
-    start = max(0, min(apart[0][0] - 40, len(sentence) - LONGEST))
+        return sentence, disjoint
+    start = max(0, min(disjoint[0][0] - 40, len(sentence) - LONGEST))
     start = 0 if start == 0 else sentence.rfind(" ", 0, start + 1) + 1
     stop = min(len(sentence), start + LONGEST)
     before, after = "…" if start else "", "…" if stop < len(sentence) else ""
     shift = len(before) - start
-    kept = tuple((a + shift, b + shift) for a, b in apart if a >= start and b <= stop)
+    kept = tuple((a + shift, b + shift) for a, b in disjoint if a >= start and b <= stop)
     return before + sentence[start:stop] + after, kept
 
 
 def _without_overlaps(spans: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    apart: list[tuple[int, int]] = []
+    disjoint: list[tuple[int, int]] = []
     for start, end in sorted(spans):
-        if not apart or start >= apart[-1][1]:
-            apart.append((start, end))
-    return tuple(apart)
+        if not disjoint or start >= disjoint[-1][1]:
+            disjoint.append((start, end))
+    return tuple(disjoint)

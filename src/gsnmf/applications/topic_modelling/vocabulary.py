@@ -49,9 +49,9 @@ def fit_vectorizer(
     listed = stop_words if stop_words is None or isinstance(stop_words, str) else _folded(stop_words)
     if isinstance(listed, str) and listed != "english":
         raise ValueError(f"stop_words must be 'english', a list of words, or None; got {listed!r}.")
-    often = max_df if max_df is not None else 1.0 if listed or len(texts) < 10 else OFTEN
-    rarely = min(min_df, len(texts)) if isinstance(min_df, int) else min_df
-    made = TfidfVectorizer(stop_words=listed, min_df=rarely, max_df=often, ngram_range=tuple(ngrams))
+    largest_share = max_df if max_df is not None else 1.0 if listed or len(texts) < 10 else OFTEN
+    smallest_count = min(min_df, len(texts)) if isinstance(min_df, int) else min_df
+    made = TfidfVectorizer(stop_words=listed, min_df=smallest_count, max_df=largest_share, ngram_range=tuple(ngrams))
     try:
         return made, nonnegative(made.fit_transform(texts))
     except ValueError as error:

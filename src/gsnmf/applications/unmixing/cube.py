@@ -183,8 +183,8 @@ def _from_xarray(array: Any) -> tuple[Any, int, Any]:
         order = [columns, rows, bands[0]]
         array, bands = array.transpose(*(array.dims[axis] for axis in order)), [2]
     named = [name for name in array.coords if str(name).lower() in _BAND_NAMES and str(name).lower() != "band"]
-    along = [name for name in named if array.coords[name].dims == (array.dims[bands[0]],)]
-    wavelengths = np.asarray(array.coords[along[0]]) if along else None
+    band_coordinates = [name for name in named if array.coords[name].dims == (array.dims[bands[0]],)]
+    wavelengths = np.asarray(array.coords[band_coordinates[0]]) if band_coordinates else None
     numeric = wavelengths is not None and wavelengths.dtype.kind in "fiu"
     return array.data, bands[0], wavelengths if numeric else None
 

@@ -127,11 +127,11 @@ def choose_pixels_and_bands(sample: Indices, pixels: Floats, rank: int) -> Endme
     )
 
 
-def normalized(pixels: Floats, how: Normalize) -> Floats:
+def normalized(pixels: Floats, kind: Normalize) -> Floats:
     """Pixels as they are, or divided by their sums or lengths."""
-    if how == "none":
+    if kind == "none":
         return pixels
-    sizes = pixels.sum(axis=1) if how == "sum" else np.linalg.norm(pixels, axis=1)
+    sizes = pixels.sum(axis=1) if kind == "sum" else np.linalg.norm(pixels, axis=1)
     return np.asarray(pixels / sizes[:, None], dtype=pixels.dtype)
 
 

@@ -105,8 +105,8 @@ def _chosen(file: Path, values: Mapping[str, Any], key: str | None) -> tuple[Any
     cubes = [key] if key is not None else [name for name, value in values.items() if np.ndim(value) == 3]
     if len(cubes) != 1:
         shapes = ", ".join(f"{name} {np.shape(value)}" for name, value in values.items())
-        what = "several images" if cubes else "no array with three dimensions"
-        raise FileError(f"{file}: holds {what}; name one as key: {shapes}.")
+        problem = "several images" if cubes else "no array with three dimensions"
+        raise FileError(f"{file}: holds {problem}; name one as key: {shapes}.")
     own = next((values[name] for name in _WAVELENGTH_KEYS if name in values and np.ndim(values[name])), None)
     return values[cubes[0]], None, None if own is None else np.ravel(own)
 

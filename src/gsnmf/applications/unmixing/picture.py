@@ -24,9 +24,9 @@ _SOME = 20_000
 def scene_picture(cube: Cube, validity: Validity) -> NDArray[np.uint8]:
     """Colours of every pixel, shape (height, width, 3); grey where there is no pixel."""
     bands = colour_bands(cube, validity)
-    some = np.flatnonzero(validity.pixels)
-    some = some[:: -(-some.size // _SOME)]
-    sampled = validity.clean(cube.pixels(some)).astype(np.float64)
+    positions = np.flatnonzero(validity.pixels)
+    positions = positions[:: -(-positions.size // _SOME)]
+    sampled = validity.clean(cube.pixels(positions)).astype(np.float64)
     directions = _component(sampled) if bands is None else np.eye(validity.bands.size)[validity.bands][:, bands]
     low, high = np.quantile(sampled @ directions, [_DARK, _BRIGHT], axis=0)
     span = np.where(high > low, high - low, 1.0)

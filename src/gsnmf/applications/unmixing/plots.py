@@ -49,9 +49,9 @@ def plot_maps(result: Unmixing) -> Figure:
         With one axes per endmember.
     """
     r = len(result.endmembers)
-    across = min(r, _MOST_ACROSS)
-    figure: Figure = _pyplot().figure(figsize=(3.2 * across, 3.2 * -(-r // across)), layout="constrained")
-    grid = np.atleast_1d(figure.subplots(-(-r // across), across, squeeze=False)).ravel()
+    n_across = min(r, _MOST_ACROSS)
+    figure: Figure = _pyplot().figure(figsize=(3.2 * n_across, 3.2 * -(-r // n_across)), layout="constrained")
+    grid = np.atleast_1d(figure.subplots(-(-r // n_across), n_across, squeeze=False)).ravel()
     top = 1.0 if result.sum_to_one else float(np.nanmax(result.abundances))
     for axes, k in zip(grid, range(r), strict=False):
         image = axes.imshow(result.abundances[..., k], cmap="viridis", vmin=0.0, vmax=top)

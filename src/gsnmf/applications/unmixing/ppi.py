@@ -40,9 +40,9 @@ def purity_counts(pixels: Floats, rank: int, rng: np.random.Generator, n_directi
     reduced = (np.asarray(pixels, dtype=np.float64) - mean) @ directions
     counts = np.zeros(len(pixels), dtype=np.intp)
     for start in range(0, n_directions, _BLOCK):
-        along = reduced @ rng.standard_normal((n_components, min(_BLOCK, n_directions - start)))
-        np.add.at(counts, along.argmax(axis=0), 1)
-        np.add.at(counts, along.argmin(axis=0), 1)
+        projections = reduced @ rng.standard_normal((n_components, min(_BLOCK, n_directions - start)))
+        np.add.at(counts, projections.argmax(axis=0), 1)
+        np.add.at(counts, projections.argmin(axis=0), 1)
     return counts
 
 

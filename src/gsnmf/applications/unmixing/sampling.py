@@ -35,8 +35,8 @@ def sample_pixels(cube: Cube, validity: Validity, limit: int, rng: np.random.Gen
 
 def _directions(cube: Cube, validity: Validity, positions: Indices, rng: np.random.Generator) -> Doubles:
     """Random directions in the leading components of unit spectra, shape (bands, directions)."""
-    some = positions[: 20 * _COMPONENTS * _DIRECTIONS]
-    pixels = validity.clean(cube.pixels(np.sort(some))).astype(np.float64)
+    sampled = positions[: 20 * _COMPONENTS * _DIRECTIONS]
+    pixels = validity.clean(cube.pixels(np.sort(sampled))).astype(np.float64)
     pixels /= np.linalg.norm(pixels, axis=1, keepdims=True)
     n_components = min(_COMPONENTS, pixels.shape[1])
     components, _ = leading_directions(pixels, n_components, centred=True)
@@ -50,7 +50,7 @@ def _extreme_pixels(cube: Cube, validity: Validity, directions: Doubles) -> Indi
         if inside.size == 0:
             continue
         spectra = validity.clean(pixels[inside])
-        along = spectra @ directions.astype(spectra.dtype) / np.linalg.norm(spectra, axis=1, keepdims=True)
-        ends = np.concatenate([along.argmax(axis=0), along.argmin(axis=0)])
+        projections = spectra @ directions.astype(spectra.dtype) / np.linalg.norm(spectra, axis=1, keepdims=True)
+        ends = np.concatenate([projections.argmax(axis=0), projections.argmin(axis=0)])
         found.append(inside[np.unique(ends)] + part.start)
     return np.unique(np.concatenate(found))

@@ -69,8 +69,8 @@ def spectral_information_divergence(spectra: Any, others: Any = None) -> Doubles
     if left.min() < 0 or right.min() < 0:
         raise ValueError(f"spectra must be nonnegative; got {min(left.min(), right.min())}.")
     p, q = (values / np.maximum(values.sum(axis=1, keepdims=True), np.finfo(float).tiny) for values in (left, right))
-    both = (p[:, None] > 0) & (q[None] > 0)
-    ratios = np.log(np.where(both, p[:, None], 1.0)) - np.log(np.where(both, q[None], 1.0))
+    positive = (p[:, None] > 0) & (q[None] > 0)
+    ratios = np.log(np.where(positive, p[:, None], 1.0)) - np.log(np.where(positive, q[None], 1.0))
     one_only = ((p[:, None] > 0) != (q[None] > 0)).any(axis=2)
     return np.where(one_only, np.inf, ((p[:, None] - q[None]) * ratios).sum(axis=2))
 

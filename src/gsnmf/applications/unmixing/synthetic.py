@@ -105,9 +105,9 @@ def _abundances(rng: np.random.Generator, n: int, r: int, concentration: float, 
     """Dirichlet abundances; what is above ``purest`` is drawn towards the even mixture until it is not."""
     abundances = rng.dirichlet(np.full(r, concentration), size=n)
     largest = abundances.max(axis=1, keepdims=True)
-    even = 1.0 / r
-    share = np.where(largest > purest, (purest - even) / np.maximum(largest - even, 1e-12), 1.0)
-    return np.asarray(even + share * (abundances - even))
+    equal_share = 1.0 / r
+    share = np.where(largest > purest, (purest - equal_share) / np.maximum(largest - equal_share, 1e-12), 1.0)
+    return np.asarray(equal_share + share * (abundances - equal_share))
 
 
 def _damage(pixel: Doubles, kind: int, top: float, rng: np.random.Generator) -> None:

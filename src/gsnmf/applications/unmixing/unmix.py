@@ -204,9 +204,9 @@ def _all_notes(
         notes.append(f"Endmembers were chosen from a sample of {n_sampled} of {n_usable} pixels")
     if found.outliers.size:
         places = ", ".join(f"({row}, {column})" for row, column in scene.coordinates(found.outliers[:5]))
-        more = ", ..." if found.outliers.size > 5 else ""
+        ellipsis = ", ..." if found.outliers.size > 5 else ""
         kind = "pixel" if found.outliers.size == 1 else "pixels"
-        notes.append(f"{found.outliers.size} {kind} that no other resembles could not be chosen: {places}{more}")
+        notes.append(f"{found.outliers.size} {kind} that no other resembles could not be chosen: {places}{ellipsis}")
     notes.append("Pixels and bands were chosen on the spectra as they are" if pure_bands else _WHY[normalize])
     return tuple(notes)
 

@@ -126,4 +126,4 @@ def _notes(
         (n_zero, "pixel", "left out: zero in every band"),
         (n_negative, "negative value", "taken as zero"),
     )
-    return tuple(f"{count} {kind}{'s' if count > 1 else ''} {what}" for count, kind, what in found if count)
+    return tuple(f"{count} {kind}{'s' if count > 1 else ''} {reason}" for count, kind, reason in found if count)

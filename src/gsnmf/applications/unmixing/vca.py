@@ -47,9 +47,9 @@ def vertex_component_analysis(pixels: Floats, rank: int, rng: np.random.Generato
         direction = rng.standard_normal(rank)
         basis = np.linalg.qr(corners[:, : max(1, k)])[0]
         direction -= basis @ (basis.T @ direction)
-        along = np.abs(reduced @ direction)
-        along[chosen[:k]] = -1.0  # rounding must not choose a pixel twice
-        chosen[k] = int(np.argmax(along))
+        projections = np.abs(reduced @ direction)
+        projections[chosen[:k]] = -1.0  # rounding must not choose a pixel twice
+        chosen[k] = int(np.argmax(projections))
         corners[:, k] = reduced[chosen[k]]
     return chosen
 

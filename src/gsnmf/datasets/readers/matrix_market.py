@@ -58,7 +58,7 @@ def read_matrix_market(path: Path) -> LabelledMatrix:
         with _repeatable(path) as stream:
             head = _read_head(stream, path)
             last = _screen(stream, head, path)
-        with _repeatable(path, again=stream) as whole:
+        with _repeatable(path, copy=stream) as whole:
             ended = (
                 whole if last == b"\n" else io.BytesIO(whole.read() + b"\n")
             )  # or the parser may read on after the end
@@ -67,11 +67,11 @@ def read_matrix_market(path: Path) -> LabelledMatrix:
 
 
 @contextmanager
-def _repeatable(path: Path, again: BinaryIO | None = None) -> Iterator[BinaryIO]:
+def _repeatable(path: Path, copy: BinaryIO | None = None) -> Iterator[BinaryIO]:
     """The bytes of a file from the beginning; those of a pipe are kept in memory to be read twice."""
-    if isinstance(again, io.BytesIO):
-        again.seek(0)
-        yield again
+    if isinstance(copy, io.BytesIO):
+        copy.seek(0)
+        yield copy
     elif path == STANDARD_INPUT or not path.is_file():
         with open_bytes(path) as stream:
             content = io.BytesIO(stream.read())

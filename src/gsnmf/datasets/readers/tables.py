@@ -218,7 +218,7 @@ def _parse(asked: _Names, beginning: list[list[str]], rest: Iterator[list[str]])
     n = len(first) - named
     if names and len(names) not in (n, n + named):
         raise FileError(f"{path}: the header must have {len(first)} cells like the rows; got {len(names)}.")
-    taken = [what for what, on in (("the first line", names), ("the first column", row_names)) if on]
+    taken = [place for place, is_taken in (("the first line", names), ("the first column", row_names)) if is_taken]
     logger.info("%s: took %s as names", path, " and ".join(taken) or "nothing")
     matrix = np.frombuffer(values, dtype=np.float64).reshape(-1, n) if n else np.empty((len(row_names), 0))
     return LabelledMatrix(matrix, tuple(row_names), tuple(names[len(names) - n :]))
@@ -230,11 +230,11 @@ def _extend(values: array[float], cells: Sequence[str], path: Path, row: int, ki
     except ValueError:
         column = next(j for j, cell in enumerate(cells) if not kind.is_number(cell))
         cell = " ".join(cells[column].split())
-        what = f"got {_short(cell)!r}" if cell else "the cell is empty"
+        found = f"got {_short(cell)!r}" if cell else "the cell is empty"
         hint = " For a table of texts there is: gsnmf topics." if len(cell) > _LONGEST_SHOWN else ""
         if cell in _BLANK:
             hint = f" {OF_FILES.missing} takes it as missing."
-        raise FileError(f"{path}: cells must be numbers; {what} at row {row}, column {column}.{hint}") from None
+        raise FileError(f"{path}: cells must be numbers; {found} at row {row}, column {column}.{hint}") from None
 
 
 def _short(cell: str) -> str:

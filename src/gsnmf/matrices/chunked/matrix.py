@@ -218,8 +218,8 @@ class ChunkedMatrix(Matrix):
             own: dict[Axis, Side] = {"columns": columns, "rows": rows}
             return Projection({"columns": rows, "rows": columns} if self._transposed else own)
         side = self if axes[0] == "columns" else self.T
-        long = 8 * side.shape[1] * (capacity + 4) > _IN_DRIVER
-        rows_stay = side._transposed and long
+        too_long = 8 * side.shape[1] * (capacity + 4) > _IN_DRIVER
+        rows_stay = side._transposed and too_long
         return Projection({axes[0]: ChunkedRows(upright, capacity) if rows_stay else GramSide(side, capacity)})
 
     def row_product(self, block: Floats) -> da.Array:  # noqa: D102

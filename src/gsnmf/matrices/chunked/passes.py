@@ -112,8 +112,8 @@ class Passes:
         with dask.config.set(quiet):
             if not keep:
                 return (), dask.compute(*fetch)
-            there = dask.persist(*keep, *fetch)
-            return there[: len(keep)], dask.compute(*there[len(keep) :])
+            persisted = dask.persist(*keep, *fetch)
+            return persisted[: len(keep)], dask.compute(*persisted[len(keep) :])
 
     def compute(self, *lazy: da.Array, part: float = 1.0) -> tuple[Any, ...]:
         """One pass whose results all come to the driver."""
