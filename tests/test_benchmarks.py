@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 import gsnmf
 from gsnmf import benchmarks
-from gsnmf.benchmarks import _measurement as measurement
+from gsnmf.benchmarks import _measuring as measurement
 from gsnmf.benchmarks import _peers as peers
 from gsnmf.benchmarks._cluster_model import Cluster, Problem, pass_cost
 from gsnmf.datasets import fully_random, planted
@@ -49,7 +49,7 @@ def test_quick_run_prints_every_comparison_with_its_target():
 def test_measurements_are_not_benchmarks():
     names = benchmarks.available()
     assert "selection" in names
-    assert not any("measurement" in name or "peers" in name for name in names)
+    assert not any("measuring" in name or "peers" in name for name in names)
 
 
 def test_unknown_benchmark_names_the_known_ones():

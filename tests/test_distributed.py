@@ -13,7 +13,7 @@ import pytest
 import scipy.sparse as sp
 
 import gsnmf
-from gsnmf.benchmarks._measurement import resident_bytes
+from gsnmf.benchmarks._measuring import resident_bytes
 from processes import hear_interrupts
 
 dask = pytest.importorskip("dask")

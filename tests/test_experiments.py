@@ -371,7 +371,7 @@ def test_page_folds_long_tables_and_escapes_cells():
     text = page("Title", ["Intro."], [section], figures="figures")
     assert "<details><summary>Long</summary>" in text
     assert "x\\|y" in text
-    assert "0 holds, 1 does not hold, 1 cannot be checked" in text
+    assert "0 hold, 1 do not hold, 1 cannot be checked" in text
 
 
 def test_scale_of_other_factorizations_is_that_of_the_truth(rng):

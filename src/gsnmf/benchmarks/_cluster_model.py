@@ -1,4 +1,5 @@
-"""What a pass over a matrix costs on a cluster, from measured constants: a model, and a simulation of its chances.
+"""What a pass over a matrix costs on a cluster, from measured constants: a model, and a simulation with random task
+times.
 
 A pass sends vectors to the workers, does one task per chunk, and adds the results in a tree. The model counts bytes and
 messages; the simulation hands the chunks out one by one to the worker that is free first, with times that vary, as a
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 _MEMORY_BANDWIDTH = 2e9
-"""Bytes that a thread reads or writes in a second, in vectors that are not in its cache."""
+"""Bytes per second that a thread reads or writes in vectors that are not in its cache."""
 
 
 @dataclass(frozen=True)
@@ -26,11 +27,11 @@ class Cluster:
     n_workers, threads : int
         Workers, and threads of each.
     read : float
-        Bytes that a worker reads in a second from where the chunks are.
+        Bytes per second that a worker reads from where the chunks are stored.
     compute : float
         Seconds that a product takes for each stored entry in one thread.
     network : float
-        Bytes that a worker or the driver sends or receives in a second.
+        Bytes per second that a worker or the driver sends or receives.
     overhead : float
         Seconds that the scheduler spends on a task.
     spread : float
@@ -48,14 +49,14 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Problem:
-    """A matrix in chunks of rows, with as many stored entries a chunk as ``chunk_entries``."""
+    """A matrix in chunks of rows, with ``chunk_entries`` stored entries per chunk."""
 
     n_rows: float
     n_columns: float
     entries: float
     rank: int
     chunk_entries: float
-    bytes_an_entry: float = 12.0
+    bytes_per_entry: float = 12.0
 
     @property
     def n_chunks(self) -> int:
@@ -91,21 +92,21 @@ def pass_cost(problem: Problem, cluster: Cluster, *, tasks: int = 3, long_vector
     ----------
     problem, cluster : Problem, Cluster
     tasks : int
-        Of a chunk: to read it, for its products, and to add them up.
+        Tasks per chunk: to read it, to compute its products, and to add them up.
     long_vectors : int
-        How many vectors as long as the matrix has rows stay on the workers between passes, besides three of norms: as
-        many as columns are chosen for GSPA, none for SPA on columns. They never travel.
+        Number of vectors with one entry per row that stay on the workers between passes, besides three of norms: one
+        per chosen column for GSPA, none for SPA on columns. They are never sent.
     """
     lanes = cluster.n_workers * cluster.threads
-    chunk_bytes = problem.chunk_entries * problem.bytes_an_entry
-    reading = problem.entries * problem.bytes_an_entry / (cluster.n_workers * cluster.read)
+    chunk_bytes = problem.chunk_entries * problem.bytes_per_entry
+    reading = problem.entries * problem.bytes_per_entry / (cluster.n_workers * cluster.read)
     scheduling = tasks * problem.n_chunks * cluster.overhead
     short, long = 8 * problem.n_columns, 8 * problem.n_rows / cluster.n_workers
-    # A chunk's part of the basis is written anew when it grows, while the old one is there
+    # A growing basis is copied chunk by chunk while the old one is still there
     kept = long * (long_vectors + 6) if long_vectors else 0.0
     basis = problem.n_rows * long_vectors * 16 / (lanes * _MEMORY_BANDWIDTH)
     computing = problem.entries * cluster.compute / lanes + basis
-    # A short vector goes from worker to worker to all, and each adds up its own chunks before the tree of workers
+    # A short vector is passed on from worker to worker; each adds up its own chunks before the tree of workers
     steps = math.ceil(math.log2(max(2, cluster.n_workers)))
     sending = 2 * steps * short / cluster.network
     task = chunk_bytes * cluster.threads / cluster.read + problem.chunk_entries * cluster.compute

@@ -61,7 +61,7 @@ def reduced_nnls(matrix: Floats, columns: Indices) -> Doubles:
 def coordinate_descent(matrix: Floats, columns: Indices, tolerance: float) -> Doubles:
     """Weights of columns by scikit-learn's coordinate descent with one factor fixed.
 
-    It takes transposed what is fixed here, for its H is the fixed factor.
+    scikit-learn fixes H, so the problem is passed to it transposed.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

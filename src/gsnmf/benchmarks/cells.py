@@ -1,9 +1,9 @@
-"""Marker genes next to NMF and cNMF at the same rank, by what biologists judge them by.
+"""Marker genes next to NMF and cNMF at the same rank, by the measures that biologists use.
 
 Every method sees the same genes of the same cells and lists as many genes per factor. NMF lists the genes with the
 largest loadings, as its users do, and in a second line those with the best scores by the formula of
 `gsnmf.applications.markers`; cNMF lists its own scores. Known markers are those of textbooks for blood cells, and
-the planted ones of simulated cells. Blood cells need scanpy, which brings them; what is missing is said.
+the planted ones of simulated cells. Blood cells come with scanpy; the output says what is not installed.
 
 The weighting of genes was chosen with the blood cells and simulated cells of eight groups in view, and the formula of
 the scores with the blood cells at ranks 8 and 10. An alternative weighting was compared on the other data too, and not
@@ -36,7 +36,7 @@ from gsnmf.applications.marker_genes.measures import (
     shares_of_ranked,
     silhouette,
 )
-from gsnmf.benchmarks._measurement import load, machine_facts, print_table, seconds
+from gsnmf.benchmarks._measuring import load, machine_facts, print_table, seconds
 from gsnmf.datasets.simulated_cells import simulated_cells
 from gsnmf.support.arrays import Floats
 

@@ -1,10 +1,10 @@
 """The methods that people compare with, against the public implementations that they would otherwise install.
 
-- NMF: `gsnmf.nmf.hals` against scikit-learn's coordinate descent, and nimfa where it is installed, from a like random
-  start: the time to scikit-learn's error, and the error after scikit-learn's time. scikit-learn's defaults are
-  shown too.
-- SNPA and XRAY against SPA, which ties the figures to other machines: the best public code takes 139 and 333 times the
-  time of SPA on such a matrix (27.8 s and 66.6 s against 0.20 s).
+- NMF: `gsnmf.nmf.hals` against scikit-learn's coordinate descent, and nimfa where it is installed, from the same kind
+  of random start: the time to scikit-learn's error, and the error after scikit-learn's time. scikit-learn's defaults
+  are shown too.
+- SNPA and XRAY against SPA, so that figures from other machines can be compared: the best public code takes 139 and 333
+  times the time of SPA on such a matrix (27.8 s and 66.6 s against 0.20 s).
 - Quality of HALS and of minimum-volume NMF on the paper's matrices, next to what the paper prints.
 """
 
@@ -21,7 +21,7 @@ from sklearn.decomposition import NMF
 from sklearn.exceptions import ConvergenceWarning
 
 import gsnmf
-from gsnmf.benchmarks._measurement import load, machine_facts, print_table, seconds
+from gsnmf.benchmarks._measuring import load, machine_facts, print_table, seconds
 from gsnmf.datasets import planted
 from gsnmf.datasets.paper import paper_matrix, paper_matrix_names
 from gsnmf.matrices import wrap

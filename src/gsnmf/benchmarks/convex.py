@@ -1,8 +1,8 @@
 """The convex model: time to a certified gap, against the paper's method and a generic solver, and how it scales.
 
 Each solver starts from the matrix, GSPA and its weights included. The fast gradient method has no certificate of its
-own: it is run for more and more iterations, and the longest run whose gap is still too large counts, so that all its
-figures are lower bounds. It gets a limit on its time too.
+own: it is run for more and more iterations, and the longest run whose gap is still too large counts. All its figures
+are therefore lower bounds. Its time is limited, too.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from gsnmf.benchmarks._measurement import load, machine_facts, megabytes, peak_memory, print_table, seconds
+from gsnmf.benchmarks._measuring import load, machine_facts, megabytes, peak_memory, print_table, seconds
 from gsnmf.convex import solve_convex
 from gsnmf.convex.fast_gradient import fast_gradient, memory_needed
 from gsnmf.convex.model import ConvexModel
@@ -49,7 +49,7 @@ _MEMORY = 8_000_000_000
 
 @dataclass(frozen=True)
 class _Sizes:
-    """How large everything is, and how patient we are."""
+    """Sizes, and limits on time."""
 
     random: tuple[int, int]
     random_rank: tuple[int, int]
@@ -60,7 +60,7 @@ class _Sizes:
     """Rows and columns for generic solvers, and their names: cvxpy's own choice takes over half an hour for 100."""
     dense: tuple[int, ...]
     sparse: tuple[int, ...]
-    n_nonzeros_a_column: int
+    n_nonzeros_per_column: int
 
 
 _FULL = _Sizes(
@@ -72,7 +72,7 @@ _FULL = _Sizes(
     generic=((50, None), (100, "SCS")),
     dense=(1250, 2500, 5000),
     sparse=(5000, 10000, 20000),
-    n_nonzeros_a_column=100,
+    n_nonzeros_per_column=100,
 )
 _QUICK = _Sizes(
     random=(30, 30),
@@ -83,7 +83,7 @@ _QUICK = _Sizes(
     generic=((12, None), (12, "SCS")),
     dense=(60, 120),
     sparse=(100, 200),
-    n_nonzeros_a_column=20,
+    n_nonzeros_per_column=20,
 )
 _SCALE_RANK = (15, 15)
 _SCALE_NOISE = 0.1
@@ -232,7 +232,7 @@ def _scale(sizes: _Sizes) -> Iterator[list[str]]:
     for sparse, sides in ((False, sizes.dense), (True, sizes.sparse)):
         strength = _SCALE_STRENGTHS[sparse]
         for side in sides:
-            density = sizes.n_nonzeros_a_column / side if sparse else 1.0
+            density = sizes.n_nonzeros_per_column / side if sparse else 1.0
             truth = planted(
                 (side, side), r1, r2, density=density, noise_level=_SCALE_NOISE, sparse=sparse, random_state=0
             )

@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 import gsnmf
-from gsnmf.benchmarks._measurement import load, machine_facts, print_table, seconds
+from gsnmf.benchmarks._measuring import load, machine_facts, print_table, seconds
 from gsnmf.datasets import fully_random
 from gsnmf.support.arrays import Doubles
 

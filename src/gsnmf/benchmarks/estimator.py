@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from sklearn.decomposition import NMF
 from sklearn.exceptions import ConvergenceWarning
 
-from gsnmf.benchmarks._measurement import Timing, load, machine_facts, print_table, seconds, take_turns
+from gsnmf.benchmarks._measuring import Timing, load, machine_facts, print_table, seconds, take_turns
 from gsnmf.estimators.gsnmf import GSNMF
 from gsnmf.support.arrays import Floats
 

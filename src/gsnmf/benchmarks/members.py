@@ -1,8 +1,8 @@
 """Members: quality with 1, 2, 3, 5 and 10 members per factor next to NMF, and the distance to a planted truth.
 
 The paper's matrices are those at hand (``GSNMF_DATA``), at the paper's rank. All numbers of members come from one run,
-which goes from each number to the next. Times are processor time. Unless it is quick, and if Matplotlib is installed,
-the tables are also drawn, into the folder ``members`` of the working directory.
+which goes from each number to the next. Times are processor time. Unless ``quick``, and if Matplotlib is installed, the
+tables are also drawn, in the folder ``members`` of the working directory.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 import gsnmf
-from gsnmf.benchmarks._measurement import load, machine_facts, print_table, seconds
+from gsnmf.benchmarks._measuring import load, machine_facts, print_table, seconds
 from gsnmf.datasets.paper import data_folder, missing_data, paper_matrix, paper_matrix_names
 from gsnmf.search.automatic import Effort
 from gsnmf.search.members import refine_members
@@ -44,7 +44,7 @@ class _Quality:
 
     @property
     def closed(self) -> float:
-        """Part of the distance between single members and NMF that three members close."""
+        """Share of the gap between single members and NMF that three members close."""
         return (self.percent[3] - self.percent[1]) / (self.nmf - self.percent[1])
 
     def cells(self) -> list[str]:

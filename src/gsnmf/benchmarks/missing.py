@@ -2,7 +2,7 @@
 
 Planted matrices have six columns and four rows that make up everything, and noise. The error of a prediction is that of
 hidden entries, divided by the norm of their noise, which no method can predict: 1 would be perfect. The oracle knows
-which columns and rows were planted and sees all of their entries, hidden ones too; only their weights it must fit.
+which columns and rows were planted and sees all of their entries, hidden ones too; it only has to fit their weights.
 Times are processor times of one thread.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.impute import KNNImputer, SimpleImputer
 
-from gsnmf.benchmarks._measurement import machine_facts, print_table, seconds
+from gsnmf.benchmarks._measuring import machine_facts, print_table, seconds
 from gsnmf.datasets import planted
 from gsnmf.datasets.ground_truth import Planted
 from gsnmf.factorization.functions import factorize

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 import gsnmf
-from gsnmf.benchmarks._measurement import machine_facts, print_table
+from gsnmf.benchmarks._measuring import machine_facts, print_table
 from gsnmf.datasets import fully_random, planted
 from gsnmf.datasets.paper import PaperMatrix, missing_data, paper_matrix, paper_matrix_names
 from gsnmf.support.arrays import RawMatrix
 
 RANK = 10
-"""Of all planted matrices."""
+"""Rank of all planted matrices."""
 RANKS = range(2, 17)
 NOISES = (0.02, 0.1, 0.3)
 DRAWS = 50

@@ -22,15 +22,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from gsnmf.benchmarks._cluster_model import Cluster, PassCost, Problem, pass_cost
-from gsnmf.benchmarks._measurement import (
-    load,
-    machine_facts,
-    megabytes,
-    print_table,
-    resident_bytes,
-    seconds,
-    take_turns,
-)
+from gsnmf.benchmarks._measuring import load, machine_facts, megabytes, print_table, resident_bytes, seconds, take_turns
 from gsnmf.factorization.functions import select
 from gsnmf.factorization.path import Request, choose
 from gsnmf.matrices import wrap
@@ -43,16 +35,16 @@ _HEADER = ("measured", "entries", "rank", "time", "passes", "one pass", "of read
 
 @dataclass(frozen=True)
 class _Sizes:
-    """How large everything is."""
+    """Sizes."""
 
     shape: tuple[int, int]
-    """Of the matrices that grow."""
+    """Shape of the matrices that grow."""
     row_entries: tuple[int, ...]
     ranks: tuple[int, ...]
     rank: int
-    rows_a_chunk: int
+    rows_per_chunk: int
     memory_limit: int
-    """Of a worker; the matrix takes eight times as much."""
+    """Memory of a worker; the matrix takes eight times as much."""
     large: tuple[int, int]
     large_row_entries: int
     large_rank: int
@@ -63,10 +55,10 @@ _FULL = _Sizes(
     row_entries=(25, 50, 100, 200),
     ranks=(5, 10, 20, 40),
     rank=10,
-    rows_a_chunk=20_000,
+    rows_per_chunk=20_000,
     memory_limit=500 * 10**6,
     large=(1_000_000, 100_000),
-    large_row_entries=103,  # less those drawn twice, a hundred million
+    large_row_entries=103,  # a hundred million in all, without entries drawn twice
     large_rank=50,
 )
 _QUICK = _Sizes(
@@ -74,7 +66,7 @@ _QUICK = _Sizes(
     row_entries=(5, 10, 20, 40),
     ranks=(2, 3, 4, 5),
     rank=2,
-    rows_a_chunk=500,
+    rows_per_chunk=500,
     memory_limit=300 * 10**6,
     large=(4000, 500),
     large_row_entries=20,
@@ -104,9 +96,9 @@ def growth(sizes: _Sizes) -> None:
     by_rank: list[_Found] = []
     with tempfile.TemporaryDirectory() as folder:
         for row_entries in sizes.row_entries:
-            store = _Store.written(Path(folder, f"{row_entries}"), sizes.shape, row_entries, sizes.rows_a_chunk)
+            store = _Store.written(Path(folder, f"{row_entries}"), sizes.shape, row_entries, sizes.rows_per_chunk)
             by_entries.append(_measured(store, "gspa", sizes.rank))
-        store = _Store.written(Path(folder, "ranks"), sizes.shape, sizes.row_entries[1], sizes.rows_a_chunk)
+        store = _Store.written(Path(folder, "ranks"), sizes.shape, sizes.row_entries[1], sizes.rows_per_chunk)
         by_rank.extend(_measured(store, "gspa", rank) for rank in sizes.ranks)
     slopes = [
         _slope([found.entries for found in by_entries], [found.seconds for found in by_entries]),
@@ -115,16 +107,16 @@ def growth(sizes: _Sizes) -> None:
     print_table(
         f"GSPA, sparse {m} x {n}, growing entries", _HEADER, [found.row("gspa, threads") for found in by_entries]
     )
-    print(f"time goes with entries to the power of {slopes[0]:.2f}")
+    print(f"time grows with the entries to the power of {slopes[0]:.2f}")
     print_table(f"GSPA, sparse {m} x {n}, growing rank", _HEADER, [found.row("gspa, threads") for found in by_rank])
-    print(f"time goes with rank to the power of {slopes[1]:.2f}")
+    print(f"time grows with the rank to the power of {slopes[1]:.2f}")
 
 
 def workers(sizes: _Sizes) -> None:
-    """The same on one worker process and on two, in time and, for machines with other work, in processor time."""
+    """The same on one worker process and on two, in wall-clock time and, for busy machines, in processor time."""
     table, runs, busy = [], [], []
     with tempfile.TemporaryDirectory() as folder:
-        store = _Store.written(Path(folder, "matrix"), sizes.shape, sizes.row_entries[-1], sizes.rows_a_chunk)
+        store = _Store.written(Path(folder, "matrix"), sizes.shape, sizes.row_entries[-1], sizes.rows_per_chunk)
         for n_workers in (1, 2):
             with _cluster(n_workers) as client:
                 _measured(store, "gspa", 1)  # imports and first reads
@@ -138,8 +130,8 @@ def workers(sizes: _Sizes) -> None:
     efficiency, ceiling = one.seconds / (2 * two.seconds), one_process / two_processes
     print_table("Worker processes", _HEADER, table)
     print(f"efficiency of two workers: {efficiency:.0%}")
-    print(f"of plain SciPy products in two processes, which is what the machine gives: {ceiling:.0%}")
-    print(f"so of what the machine gives: {efficiency / ceiling:.0%}")
+    print(f"efficiency of plain SciPy products in two processes, the most that the machine allows: {ceiling:.0%}")
+    print(f"two workers relative to that: {efficiency / ceiling:.0%}")
     print(f"in processor time: {busy[0] / busy[1]:.0%}")
 
 
@@ -207,7 +199,7 @@ def large(sizes: _Sizes, methods: tuple[str, ...] = ("gspa", "spa-columns")) -> 
     """The large sparse matrix, each part in a fresh process, through Dask in two threads and in memory."""
     (m, n), rank = sizes.large, sizes.large_rank
     with tempfile.TemporaryDirectory() as folder:
-        store = _Store.written(Path(folder, "matrix"), sizes.large, sizes.large_row_entries, sizes.rows_a_chunk)
+        store = _Store.written(Path(folder, "matrix"), sizes.large, sizes.large_row_entries, sizes.rows_per_chunk)
         table = []
         picks: dict[str, Any] = {}
         for method in methods:
@@ -282,11 +274,11 @@ class _Store:
     n_bytes: int
 
     @classmethod
-    def written(cls, folder: Path, shape: tuple[int, int], row_entries: int, rows_a_chunk: int) -> _Store:
+    def written(cls, folder: Path, shape: tuple[int, int], row_entries: int, rows_per_chunk: int) -> _Store:
         """Draw a matrix chunk by chunk and write it."""
         folder.mkdir()
         m, n = shape
-        sizes = tuple(min(rows_a_chunk, m - start) for start in range(0, m, rows_a_chunk))
+        sizes = tuple(min(rows_per_chunk, m - start) for start in range(0, m, rows_per_chunk))
         entries = n_bytes = 0
         for number, size in enumerate(sizes):
             chunk = _drawn((size, n), row_entries, number)
@@ -323,7 +315,7 @@ def _read_chunk(*, folder: Path, n_columns: int, block_id: tuple[int, int]) -> S
 
 
 def _drawn(shape: tuple[int, int], row_entries: int, seed: int) -> Sparse:
-    """Rows of a few entries each, in columns of which the first are the most frequent, with topics along the rows."""
+    """Rows of a few entries each; the first columns are the most frequent, and topics change along the rows."""
     rng = np.random.default_rng(seed)
     m, n = shape
     topics = rng.integers(0, 64, size=(m, 1))

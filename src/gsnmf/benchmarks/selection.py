@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from gsnmf.benchmarks import _peers as peers
-from gsnmf.benchmarks._measurement import (
+from gsnmf.benchmarks._measuring import (
     Timing,
     load,
     machine_facts,
@@ -38,14 +38,14 @@ _Picks: TypeAlias = list[tuple[str, int]]
 _HEADER = ("measured", "gsnmf", "peer", "ratio", "target", "met", "memory", "of peer", "notes")
 _SPARSE_HEADER = ("measured", "gsnmf", "memory", "of matrix", "target", "met")
 _ROUNDING = 1e-10
-"""Relative errors that differ by no more are the same."""
+"""Relative errors that differ by no more count as equal."""
 _LENIENT = 1e-4
 _EXACT = 1e-8
 
 
 @dataclass(frozen=True)
 class _Sizes:
-    """How large everything is, and how patient we are."""
+    """Sizes, and limits on time."""
 
     dense: tuple[int, int]
     rank: int
@@ -58,7 +58,7 @@ class _Sizes:
     descent_tolerance: float
     alternation_seconds: float
     dense_memory: bool
-    """Whether to measure memory also where it is not the point: each time takes a new process."""
+    """Whether to measure memory even where it is not the point; each measurement takes a new process."""
 
 
 _FULL = _Sizes(

@@ -31,7 +31,7 @@ import gsnmf
 from gsnmf.applications.topic_modelling.assignment import coefficients, group_documents, strongest_topics
 from gsnmf.applications.topic_modelling.coherence import document_coherence
 from gsnmf.applications.topic_modelling.measures import strongest_words
-from gsnmf.benchmarks._measurement import load, machine_facts, print_table
+from gsnmf.benchmarks._measuring import load, machine_facts, print_table
 from gsnmf.datasets.paper import PaperMatrix, data_folder, missing_data, paper_matrix
 from gsnmf.datasets.published import DOCUMENT_NAMES
 from gsnmf.search.automatic import Effort

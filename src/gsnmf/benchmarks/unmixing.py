@@ -2,7 +2,7 @@
 
 Scenes are Jasper Ridge with its ground truth, if ``GSNMF_DATA`` names a folder that has it, and planted ones: with pure
 pixels, without, with much noise, and with outliers and dead pixels. The default settings of `gsnmf.applications.unmix`
-meet all of them as they are. Times are processor time.
+are used on all of them unchanged. Times are processor time.
 """
 
 from __future__ import annotations
@@ -24,22 +24,14 @@ from gsnmf.applications.unmixing.fcls import fcls
 from gsnmf.applications.unmixing.spectral_distances import match_spectra
 from gsnmf.applications.unmixing.synthetic import planted_scene
 from gsnmf.applications.unmixing.unmix import unmix
-from gsnmf.benchmarks._measurement import (
-    load,
-    machine_facts,
-    megabytes,
-    print_table,
-    resident_bytes,
-    seconds,
-    take_turns,
-)
+from gsnmf.benchmarks._measuring import load, machine_facts, megabytes, print_table, resident_bytes, seconds, take_turns
 from gsnmf.datasets.files import DATA_VARIABLE, data_folder
 from gsnmf.datasets.paper import load as load_data
 from gsnmf.nmf import minimum_volume
 from gsnmf.support.arrays import Doubles
 
 _SEEDS = 10
-"""Random numbers with which VCA is run; its mean counts."""
+"""Seeds with which VCA is run; the mean of its results counts."""
 
 
 @dataclass(frozen=True)
@@ -157,7 +149,7 @@ def _contestants() -> dict[str, tuple[_Contestant, bool]]:
 
 
 def _by_unmix(method: str) -> _Contestant:
-    """The field's methods see all pixels, as their papers have it; outliers are our concern, not theirs."""
+    """The field's methods see all pixels, as in their papers, which do not treat outliers."""
     outliers = "ignore" if method == "auto" else "keep"
 
     def contestant(scene: _Scene, seed: int) -> Doubles:
@@ -194,7 +186,7 @@ def _archetypes(scene: _Scene, seed: int) -> Doubles:
 
 
 def _in_units(scene: _Scene, spectra: Doubles) -> Doubles:
-    """Factors of NMF have no scale of their own: each is as long as the pixels most like it."""
+    """Factors of NMF can have any scale; each is scaled to the length of the pixels most like it."""
     pixels = scene.pixels
     unit = spectra / np.maximum(np.linalg.norm(spectra, axis=1, keepdims=True), 1e-300)
     lengths = np.linalg.norm(pixels, axis=1)

@@ -141,7 +141,7 @@ def _rows_beat_columns(curves: Curves, means: dict[str, Floats]) -> Claim:
         low = np.ones_like(low)
     rows, columns = means["spa-rows"][low].mean(), means["spa-columns"][low].mean()
     return Claim(
-        "SPA-R has a higher accuracy than SPA-C, for there are more separable rows (ε ≤ 0.113)",
+        "SPA-R has a higher accuracy than SPA-C, because there are more separable rows (ε ≤ 0.113)",
         bool(rows > columns),
         f"SPA-R {_percent(rows)}, SPA-C {_percent(columns)} on average; no more than 54.55 % and 45.45 % is possible",
     )
@@ -246,7 +246,7 @@ def _below(curves: Curves, means: dict[str, Floats], method: str, other: str, ch
     numbers = f"that of {LABELS[method]} is {ratio.min():.3g} to {ratio.max():.3g} times that of {LABELS[other]}"
     holds = bool((ratio < 1).all())
     if not holds and method == "gs-fgm":
-        numbers += ": here NMF did not end in the bad local minima of which the paper speaks"
+        numbers += ": here NMF avoided the bad local minima that the paper mentions"
     return Claim(statement, holds, numbers)
 
 

@@ -46,7 +46,7 @@ class Curves:
         return cls(np.array(sorted(counts)), counts, values)
 
     def means(self, quantity: str) -> dict[str, Floats]:
-        """Average over the matrices, by method, one value a noise level."""
+        """Average over the matrices, by method, one value per noise level."""
         return {
             method: np.array([np.mean(levels[epsilon]) for epsilon in self.epsilons])
             for method, levels in self.values[quantity].items()

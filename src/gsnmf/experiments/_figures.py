@@ -86,7 +86,7 @@ def line_style(method: str) -> dict[str, Any]:
 
 
 def draw_lines(axes: Any, x: Floats, curves: dict[str, Floats]) -> None:
-    """One line a method."""
+    """One line per method."""
     for method, values in curves.items():
         axes.plot(x, values, label=LABELS[method], markerfacecolor="white", **line_style(method))
 
@@ -110,7 +110,7 @@ def mark_chosen(axes: Any, shape: tuple[int, ...], columns: Iterable[int], rows:
 
 
 def montage(images: Sequence[Floats], n_columns: int, *, gap: int = 1) -> Floats:
-    """Images side by side, each stretched from its smallest to its largest value, white between them.
+    """Images side by side with white gaps, each scaled from its smallest to its largest value.
 
     Examples
     --------

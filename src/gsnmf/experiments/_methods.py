@@ -25,7 +25,8 @@ FACTORIZATIONS = ("nmf", "minimum-volume", "svd")
 
 OURS = ("convex", "auto")
 REMARK = tuple(f"{family}-{way}" for family in ("snpa", "xray", "fgnsr") for way in ("both", "columns", "rows"))
-"""Other separable methods in the three ways in which the paper uses SPA; it says that they do about as well."""
+"""Other separable methods, used in the three ways in which the paper uses SPA. The paper says that they do about as
+well."""
 
 LABELS = {
     "gs-fgm": "GS-FGM",
@@ -106,9 +107,7 @@ def _separable(matrix: RawMatrix, family: str, count: int) -> Indices:
 def run_method(
     matrix: RawMatrix, method: str, rank: int | tuple[int, int], *, effort: _Effort = "balanced", seed: int = 0
 ) -> Outcome:
-    """Choose columns and rows and fit their weights, or factorize; a warning that something did not converge is kept
-    as ``converged``.
-    """
+    """Choose columns and rows and fit their weights, or factorize; ``converged`` records a convergence warning."""
     warm_up()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -151,7 +150,7 @@ def _factorization(matrix: RawMatrix, method: str, rank: int, seed: int, begin: 
 
 @cache
 def warm_up() -> None:
-    """Compile what the methods need, once a process, so that no time includes it."""
+    """Compile what the methods need, once per process, so that no measured time includes compilation."""
     data = fully_random(0.1, shape=(12, 12), n_columns=2, n_rows=2, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

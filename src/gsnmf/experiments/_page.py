@@ -30,7 +30,7 @@ def page(
         blocks.extend(section.text)
         for figure in section.figures:
             if figure.of_data and not shows_data:
-                blocks.append(f"*{figure.caption}* It shows the data itself, and is not part of this page.")
+                blocks.append(f"*{figure.caption}* Not shown here: the picture contains the data itself.")
             else:
                 blocks.append(f"![{figure.caption}]({figures}/{figure.name}.png)\n\n*{figure.caption}*")
         blocks.extend(_table(table) for table in section.tables)
@@ -48,7 +48,7 @@ def claims_table(claims: Sequence[Claim]) -> str:
 
 
 def environment_lines(runs: Sequence[Mapping[str, object]]) -> list[str]:
-    """What the runs used: each different environment once, behind the studies that were run in it."""
+    """What the runs used: each different environment once, after the names of the studies that ran in it."""
     studies: dict[str, list[str]] = {}
     for run in runs:
         facts = "; ".join(f"{key}: {value}" for key, value in run.items() if key not in ("began", "load", "study"))
@@ -59,11 +59,12 @@ def environment_lines(runs: Sequence[Mapping[str, object]]) -> list[str]:
 def verdicts(sections: Sequence[Section]) -> str:
     """How many statements hold, in one line."""
     counts = Counter(claim.verdict for section in sections for claim in section.claims)
-    return ", ".join(f"{counts[verdict]} {verdict}" for verdict in ("holds", "does not hold", "cannot be checked"))
+    plural = {"holds": "hold", "does not hold": "do not hold", "cannot be checked": "cannot be checked"}
+    return ", ".join(f"{counts[verdict]} {words}" for verdict, words in plural.items())
 
 
 def _summary(sections: Sequence[Section]) -> str:
-    return f"Statements of the paper: {verdicts(sections)}." if any(section.claims for section in sections) else ""
+    return f"Of the paper's statements, {verdicts(sections)}." if any(section.claims for section in sections) else ""
 
 
 def _table(table: Table) -> str:

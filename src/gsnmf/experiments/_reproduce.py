@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from gsnmf.benchmarks._measurement import machine_facts
+from gsnmf.benchmarks._measuring import machine_facts
 from gsnmf.experiments import find_study, studies
 from gsnmf.experiments._figures import need_matplotlib
 from gsnmf.experiments._page import environment_lines, page
@@ -45,7 +45,7 @@ def reproduce(
     fresh : bool
         Discard earlier results of the studies that are asked for.
     report : callable
-        Gives for a study what is called after each of its trials.
+        Called with a study; returns what is called after each of its trials.
     """
     need_matplotlib()  # before hours of work, not after
     wanted = {study.name: study for study in (find_study(name) for name in names)}
@@ -110,7 +110,7 @@ def write_page(
 def write_docs(docs: Path, sections: Sequence[tuple[Study, Section]], out: Path) -> Path:
     """``reproduction.md`` in a folder of documentation, with its pictures in ``reproduction``; return its path.
 
-    Pictures that show entries of data sets are left out, for the data may not be published with the library.
+    Pictures that show entries of data sets are left out, because the data may not be published with the library.
     """
     pictures = docs / "reproduction"
     pictures.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
 """Trials over several processes.
 
-Every worker keeps to one thread, for several share the cores, and so that the numbers do not depend on how many there
-are. Only the process that asked for the trials writes results.
+Every worker uses one thread: workers share the cores, and results must not depend on how many there are. Only the
+process that asked for the trials writes results.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def run_trials(study: Study, settings: Settings, store: Store, *, workers: int, 
         One that `gsnmf.experiments.find_study` knows.
     settings : Settings
     store : Store
-        Where finished trials are, and go.
+        Where finished trials are stored.
     workers : int
         Processes; with one, the trials run in this process.
     report : callable

@@ -1,8 +1,8 @@
-"""Results on disk: one tidy table a study, to which every finished trial is added at once.
+"""Results on disk: one tidy table per study, to which every finished trial is added at once.
 
-The table is a CSV file. Its first two columns say which trial a row belongs to and which of how many rows of that trial
-it is, so that a trial whose rows were cut off by a crash is known to be unfinished, dropped, and run again. Arrays of a
-trial are in a file of their own, written before its rows.
+The table is a CSV file. Its first two columns say which trial a row belongs to, and which of how many rows of that
+trial it is. A trial whose rows were cut off by a crash is recognised by them, dropped, and run again. Arrays of a trial
+are in a file of their own, written before its rows.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class Store:
     folder : path
         Made when the first trial is added.
     name : str
-        Of the study; the table is ``name.csv``.
+        Name of the study; the table is ``name.csv``.
     columns : tuple of str
-        Of the table.
+        Columns of the table.
     text : tuple of str
-        Those of them that hold text; what looks like a number is one in the others.
+        The columns that hold text. In all others, whatever looks like a number is one.
     """
 
     def __init__(self, folder: Path, name: str, columns: tuple[str, ...], text: tuple[str, ...] = ()) -> None:

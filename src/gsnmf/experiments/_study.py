@@ -25,7 +25,7 @@ class Settings:
     levels : tuple of int, optional
         Which of the twenty noise levels, counted from zero; by default all, or some if ``quick``.
     n_matrices : int, optional
-        Matrices a noise level.
+        Matrices per noise level.
     """
 
     quick: bool = False
@@ -92,7 +92,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Results:
-    """All that is known of a study when it is presented.
+    """All that is known about a study when it is presented.
 
     Attributes
     ----------
@@ -122,13 +122,13 @@ class Study:
     Attributes
     ----------
     name : str
-        Of its results on disk.
+        Name of its results on disk.
     parts : dict
         Name of each figure or table on the command line, and what it is.
     columns : tuple of str
-        Of the table of results.
+        Columns of the table of results.
     text : tuple of str
-        Those of them that hold text; what looks like a number is one in the others.
+        The columns that hold text. In all others, whatever looks like a number is one.
     trials : callable
         Keys of the trials of given settings.
     measure : callable

@@ -43,7 +43,7 @@ _RECORD = (
     "columns",
 )
 _GROUPS = ("minimum-volume", "selection", "auto", "nmf", "svd")
-"""Trials of one matrix, the longest first: all selections of the paper together, for SPA* takes its sizes from
+"""Trials of one matrix, the longest first: all selections of the paper together, because SPA* takes its sizes from
 GS-FGM.
 """
 
@@ -52,13 +52,13 @@ METHODS = (*COLUMNS, "auto")
 SIGNIFICANT = 2.0
 """Percent by which a quality must be higher to be called significantly better."""
 ROUNDING = 0.0051
-"""Percent by which figures that are equal can differ in print."""
+"""Percent by which equal figures can differ in print."""
 _CLOSE = 0.15
 
 _N_CANDIDATES = 500
 
 _OTHER_MATRIX = {
-    "TDT30": "another version of the data: 36771 terms in place of 19528",
+    "TDT30": "another version of the data, with 36771 terms instead of 19528",
     "Yale": "another draw of ten images per person",
     "ORL": "reduced to 23 x 19 pixels in another way",
 }
@@ -218,21 +218,21 @@ def explain(entry: Entry) -> str:
         return _OTHER_MATRIX[entry.dataset]
     better = entry.difference > 0
     if entry.method == "nmf":
-        return f"another local minimum, {'better' if better else 'worse'} than the paper's"
+        return f"a different local minimum, {'better' if better else 'worse'} than the paper's"
     if entry.method == "minimum-volume":
-        return "another weight of the volume and another local minimum"
+        return "a different weight of the volume and a different local minimum"
     if entry.method not in SELECTING:
         return "not the same matrix"
-    remark = ", among other candidates" if entry.dataset in DOCUMENT_NAMES else ""
+    remark = ", from other candidates" if entry.dataset in DOCUMENT_NAMES else ""
     if entry.size != entry.paper_size:
-        return f"another selection{remark}: {_size(entry.size)} in place of {_size(entry.paper_size)}"
+        return f"a different selection{remark}: {_size(entry.size)} in place of {_size(entry.paper_size)}"
     if better and entry.difference <= _CLOSE:
-        return "the same numbers of rows and columns; weights solved to a tolerance, or a slightly other choice"
-    return f"the same numbers of rows and columns, another choice of them{remark}"
+        return "the same numbers of rows and columns; weights solved to a tolerance, or a slightly different choice"
+    return f"the same numbers of rows and columns, a different choice of them{remark}"
 
 
-def quality_table(names: Sequence[str], found: Entries, caption: str) -> Table:
-    """In the paper's layout: our figure, and in brackets ours minus the paper's."""
+def quality_table(names: Sequence[str], found: Entries, sides: str) -> Table:
+    """In the paper's layout: our figure, and in brackets ours minus the paper's; ``sides`` says what sizes count."""
     rows = []
     for name in names:
         line = published(name)
@@ -246,6 +246,10 @@ def quality_table(names: Sequence[str], found: Entries, caption: str) -> Table:
             difference = entry.quality - line.best if entry.paper is None else entry.difference
             cells.append(f"{entry.quality:.2f} [{difference:+.2f}]{size}")
         rows.append(cells)
+    caption = (
+        f"Quality in percent, with {sides} where a method divides the rank itself. In brackets: the difference from "
+        "the paper's figure, or for auto from the paper's best selection."
+    )
     return Table(("data set", "r", *(LABELS[method] for method in METHODS)), rows, caption)
 
 
@@ -282,12 +286,12 @@ def complete_names(names: Sequence[str], found: Entries, methods: Sequence[str])
 
 
 def missing_text(missing: Mapping[str, str]) -> list[str]:
-    """One paragraph a data set that is not at hand."""
+    """One paragraph per data set that is not at hand."""
     return [f"**{name} is missing.** {reason}" for name, reason in missing.items()]
 
 
 def stand_in_text(names: Iterable[str]) -> list[str]:
-    """One paragraph a data set that is not quite the paper's."""
+    """One paragraph per data set that is not quite the paper's."""
     others = [name for name in names if name in _OTHER_MATRIX]
     return [f"**{name} is not the paper's own matrix**: {_OTHER_MATRIX[name]}." for name in others]
 

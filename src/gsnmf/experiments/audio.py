@@ -1,8 +1,8 @@
 """Audio source separation: the three notes of a piano recording, "Mary had a little lamb" (E, D, C, D, E, E, E).
 
 The matrix is the magnitude of the spectrogram, frequencies x moments. A chosen column is a moment at which one note
-sounds alone, a chosen row a frequency that belongs to one note alone. A source is heard by giving every entry of the
-spectrogram the share that its factor has in the approximation, and its pitch is measured from what is heard.
+sounds alone, a chosen row a frequency that belongs to one note alone. To make a source audible, every entry of the
+spectrogram is multiplied by the share of its factor in the approximation; its pitch is measured from that sound.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _COLUMNS = ("method", "factor", "chosen", "pitch", "note", "cents", "energy", "q
 _RATE = 16000
 _WINDOW, _HOP = 256, 128
 _PITCHES = (200.0, 600.0)
-"""Lowest and highest pitch that is looked for."""
+"""Lowest and highest pitch searched for."""
 _NOTES = ("C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "A#", "B")
 _PLAYED = ("C4", "D4", "E4")
 _IN_TUNE = 35.0
-"""Cents by which a pitch may miss its note and still be it; half a semitone is 50."""
+"""Cents by which a pitch may miss its note; half a semitone is 50."""
 _COLOURS = {"C4": ORANGE, "D4": BLUE, "E4": VERMILION}
 
 
@@ -146,9 +146,8 @@ def _present(part: str, results: Results) -> Section:
     if "auto" in known:
         _draw("auto", results)
     caption = (
-        "The moment or frequency that stands for each source, the pitch of the source as it is heard, and the nearest "
-        f"note with the difference in cents. A note counts as found within {_IN_TUNE:.0f} cents; played were "
-        "C4, D4 and E4."
+        "The chosen moment or frequency of each source, the pitch of the separated source, and the nearest note with"
+        f" the difference in cents. A note counts as found within {_IN_TUNE:.0f} cents; C4, D4 and E4 were played."
     )
     return Section(
         title=title,

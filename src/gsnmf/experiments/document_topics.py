@@ -1,7 +1,7 @@
 """Table 2: the words and documents that are chosen from TDT30, and from collections whose words are known.
 
-The copy of TDT30 that can be had lacks its words and titles, so that numbers and the classes of documents stand for
-them; the other collections show what can be read from such a choice.
+The available copy of TDT30 lacks words and titles; numbers and the classes of documents stand for them. The other
+collections show what such a choice tells a reader.
 """
 
 from __future__ import annotations
@@ -85,9 +85,9 @@ def _present(part: str, results: Results) -> Section:
     return Section(
         title="Table 2: words and documents that were chosen",
         text=[
-            "Behind a word the class in which it occurs most, with its share of the occurrences; a document is named "
-            "by its class and its number. The copy of TDT30 at hand comes without its words, so that its words are "
-            "numbers: the paper's list (4 documents, 26 words) cannot be compared word by word.",
+            "Each word is followed by the class in which it occurs most, and the share of its occurrences there; a "
+            "document is named by its class and its number. The available copy of TDT30 has numbers in place of "
+            "words, so the paper's list (4 documents, 26 words) cannot be compared word by word.",
             *missing_text(results.missing),
         ],
         tables=tables,

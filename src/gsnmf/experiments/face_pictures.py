@@ -11,6 +11,7 @@ from gsnmf.experiments._methods import LABELS, run_method
 from gsnmf.experiments._study import Figure, Key, Measurement, Results, Section, Settings, Study
 from gsnmf.experiments._tables import at_hand, missing_text, not_at_hand
 from gsnmf.support.arrays import Floats
+from gsnmf.support.words import counted
 
 _QUICK = ("CBCL",)
 _COLUMNS = ("dataset", "method", "n_pixels", "n_faces", "quality")
@@ -75,15 +76,13 @@ def _present(part: str, results: Results) -> Section:
         quality = f"quality {float(record['quality'] or 0.0):.2f} %"
         if part == "face-selections":
             _draw_selection(stem, arrays, results)
-            caption = (
-                f"{heading}: the {size[0]} chosen pixels on the mean face, and the {size[1]} chosen faces; {quality}."
-            )
+            pixels, faces = counted(size[0], "chosen pixel"), counted(size[1], "chosen face")
+            caption = f"{heading}: {pixels} on the mean face, and {faces}; {quality}."
             if method == "gs-fgm":
-                pixels, faces = published(name).sizes["gs-fgm"]
-                caption += f" The paper has {pixels} pixels and {faces} faces."
+                caption += " The paper has {} pixels and {} faces.".format(*published(name).sizes["gs-fgm"])
         else:
             _draw_reconstruction(stem, arrays, name in _NEGATIVE, results)
-            caption = f"{heading}: images, their parts by faces and by pixels, and the sum; {quality}."
+            caption = f"{heading}: images, the parts explained by faces and by pixels, and their sum; {quality}."
         figures.append(Figure(stem, caption, of_data=True))
     subject = "chosen pixels and faces" if part == "face-selections" else "images and their approximations"
     return Section(
@@ -117,7 +116,7 @@ def _draw_selection(stem: str, arrays: dict[str, Floats], results: Results) -> N
 
 
 def _sheet_columns(count: int, ratio: float) -> int:
-    """How many faces to put in a row, so that all together are about as high as the map of pixels."""
+    """How many faces to put in a row so that the sheet of faces is about as high as the map of pixels."""
 
     def fault(n: int) -> float:
         height = _SHEET_WIDTH * ratio * -(-count // n) / n

@@ -5,22 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gsnmf.datasets.published import COLUMNS, FACE_NAMES, SELECTING, published
+from gsnmf.experiments import _tables as tables
 from gsnmf.experiments._methods import LABELS
 from gsnmf.experiments._study import Claim, Results, Section, Table
-from gsnmf.experiments._tables import (
-    METHODS,
-    SIGNIFICANT,
-    Entries,
-    comparison_table,
-    complete_names,
-    entries,
-    lower_errors,
-    missing_text,
-    quality_table,
-    shown_names,
-    stand_in_text,
-    table_study,
-)
 
 _QUICK = ("CBCL", "ORL")
 _CLOSE = 0.5
@@ -28,46 +15,43 @@ _CLOSE = 0.5
 
 
 def _present(part: str, results: Results) -> Section:
-    found = entries(results.records)
-    names = shown_names(FACE_NAMES, found, results.missing)
+    found = tables.entries(results.records)
+    names = tables.shown_names(FACE_NAMES, found, results.missing)
     if part == "face-times":
         return Section(
             title="Table 4: times on the facial image data sets",
-            text=missing_text(results.missing),
+            text=tables.missing_text(results.missing),
             tables=[_time_table(names, found)],
             claims=_time_claims(found),
         )
-    caption = (
-        "Quality in percent, with (pixels, faces) where a method divides the rank itself; in brackets the difference "
-        "to the paper's figure, and for auto to the paper's best selection."
-    )
     return Section(
         title="Table 3: facial image data sets",
-        text=[*stand_in_text(names), *missing_text(results.missing)],
-        tables=[quality_table(names, found, caption), comparison_table(names, found)],
+        text=[*tables.stand_in_text(names), *tables.missing_text(results.missing)],
+        tables=[tables.quality_table(names, found, "(pixels, faces)"), tables.comparison_table(names, found)],
         claims=_claims(found),
     )
 
 
-def _time_table(names: list[str], found: Entries) -> Table:
+def _time_table(names: list[str], found: tables.Entries) -> Table:
     rows = []
     for name in names:
         times = published(name).seconds
         cells = [name]
-        for method in METHODS:
+        for method in tables.METHODS:
             entry = found.get((name, method))
             ours = f"{entry.seconds:.3f}" if entry else "missing"
             cells.append(f"{ours} (paper {times[method]:g})" if method in times else ours)
         rows.append(cells)
     caption = (
-        "Seconds, one thread, while other trials ran on the other cores; GS-FGM with all ten values of lambda. The "
-        "paper's are for Matlab on a 2.2 GHz laptop processor, and whether they include all ten values is not said."
+        "Seconds on one thread, while other trials ran on the other cores; GS-FGM includes all ten values of lambda."
+        " The paper's times are for Matlab on a 2.2 GHz laptop processor; it does not say whether they include all "
+        "ten values."
     )
-    return Table(("data set", *(LABELS[method] for method in METHODS)), rows, caption)
+    return Table(("data set", *(LABELS[method] for method in tables.METHODS)), rows, caption)
 
 
-def _claims(found: Entries) -> list[Claim]:
-    names = complete_names(FACE_NAMES, found, COLUMNS)
+def _claims(found: tables.Entries) -> list[Claim]:
+    names = tables.complete_names(FACE_NAMES, found, COLUMNS)
     if not names:
         return []
     gains = {name: found[name, "gs-fgm"].quality - found[name, "gspa"].quality for name in names}
@@ -80,7 +64,7 @@ def _claims(found: Entries) -> list[Claim]:
             all((margin > 0) == expected[name] for name, margin in rows.items()) if len(names) == 4 else None,
             _differences(rows),
         ),
-        lower_errors(found, names),
+        tables.lower_errors(found, names),
     ]
     if "Yale" in names:
         claims.insert(2, _yale(found))
@@ -89,12 +73,12 @@ def _claims(found: Entries) -> list[Claim]:
     return claims
 
 
-def _yale(found: Entries) -> Claim:
+def _yale(found: tables.Entries) -> Claim:
     margin = found["Yale", "gs-fgm"].quality - max(
         found["Yale", method].quality for method in SELECTING if method != "gs-fgm"
     )
-    statement = f"On Yale, GS-FGM is significantly better than all other selections (by {SIGNIFICANT:g} points)"
-    return Claim(statement, margin > SIGNIFICANT, f"{margin:+.2f}")
+    statement = f"On Yale, GS-FGM is significantly better than all other selections (by {tables.SIGNIFICANT:g} points)"
+    return Claim(statement, margin > tables.SIGNIFICANT, f"{margin:+.2f}")
 
 
 def _frey(margin: float) -> Claim:
@@ -102,8 +86,8 @@ def _frey(margin: float) -> Claim:
     return Claim(statement, abs(margin) <= _CLOSE, f"{margin:+.2f}")
 
 
-def _time_claims(found: Entries) -> list[Claim]:
-    names = complete_names(FACE_NAMES, found, SELECTING)
+def _time_claims(found: tables.Entries) -> list[Claim]:
+    names = tables.complete_names(FACE_NAMES, found, SELECTING)
     if not names:
         return []
     slowest = all(
@@ -123,7 +107,7 @@ def _differences(values: Mapping[str, float]) -> str:
 
 
 STUDIES = (
-    table_study(
+    tables.table_study(
         "faces",
         {
             "faces": "table 3: quality on four facial image data sets",

@@ -64,7 +64,7 @@ def _measure(key: Key, settings: Settings) -> Measurement:
 
 
 def _lengths(found: Floats, truth: Floats) -> Floats:
-    """How many times its true spectrum each spectrum is, in least squares."""
+    """Least-squares factors that scale the true spectra to the spectra found."""
     return np.asarray(np.sum(found * truth, axis=0) / np.sum(truth**2, axis=0))
 
 
@@ -113,7 +113,7 @@ def _present(part: str, results: Results) -> Section:
         figures=[
             Figure(
                 "hyperspectral-maps",
-                "Abundance of each material, 0 (dark) to 1: the truth, and what is found.",
+                "Abundance of each material, from 0 (dark) to 1: true and found.",
                 of_data=True,
             ),
             Figure(

@@ -2,8 +2,8 @@
 
 Twenty noise levels, 25 matrices each, with a seed that follows from the kind, the level and the number of the matrix.
 GS-FGM as in the paper: lambda~ = 0.25, at most 1000 iterations, tolerance 1e-4, the largest diagonal entries for given
-numbers of columns and rows. NMF and minimum-volume NMF: at most 1000 iterations; they have no scale of their own, and
-are brought to that of the ground truth before their distance from it is taken (`gsnmf.metrics.rescale_factors`).
+numbers of columns and rows. NMF and minimum-volume NMF: at most 1000 iterations; their factors are scaled to those of
+the ground truth before the distance is computed (`gsnmf.metrics.rescale_factors`).
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ _QUANTITIES = {
 }
 _NOTES = {
     "accuracy": (
-        "GS-FGM, convex and SPA* are told how many columns and how many rows there are; GSPA and auto are not. GS-FGM "
-        'takes the largest diagonal entries, as printed; `method="gs-fgm"` settles near ties by the true error besides.'
+        "GS-FGM, convex and SPA* are given the numbers of columns and rows; GSPA and auto are not. GS-FGM takes the "
+        'largest diagonal entries, as the paper says; `method="gs-fgm"` also decides near ties by the error.'
     ),
     "error": "Where the noise is strong, auto finds columns and rows that fit better than the planted ones.",
     "distance": (
-        "NMF and MV-NMF have no scale of their own: each factor is first given the lengths of the true one that it "
-        "matches, which is kind to them. The paper does not say what it does."
+        "Factors of NMF and MV-NMF can have any scale. Each is first scaled to the length of the true factor that it"
+        " matches, which favours these methods. The paper does not say how it scales them."
     ),
 }
 _ZOOM = {"random": ((9e-4, 0.56), (0.945, 1.004)), "middle": ((9e-4, 0.13), (0.945, 1.004))}
@@ -169,7 +169,7 @@ def _draw_remark(kind: str, curves: Curves, results: Results) -> Figure:
             axes.set(xscale="log", xlabel="noise level ε", ylim=(0, 104), title=title)
         grid[0, 0].set_ylabel("average accuracy (%)")
         figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside right center")
-    return Figure(name, "The remark of section 5: SNPA, XRAY and FGNSR in the places of SPA.")
+    return Figure(name, "The remark in section 5: SNPA, XRAY and FGNSR in place of SPA.")
 
 
 def _means_table(quantity: str, curves: Curves) -> Table:

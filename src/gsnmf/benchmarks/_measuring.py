@@ -1,7 +1,7 @@
 """Times, peak memory, the machine and a table: what every benchmark needs.
 
-Times are wall clock. The contestants of a comparison take turns, so that all meet the same load of the machine, and
-the best of several runs counts, for other work on the machine only ever adds to a time.
+Times are wall clock. The contestants of a comparison take turns, so that all meet the same load of the machine, and the
+best of several runs counts: other work on the machine only ever adds to a time.
 """
 
 from __future__ import annotations
@@ -131,9 +131,9 @@ def _peak_of(work: Callable[[RawMatrix], object], path: Path, warm_up: Callable[
 
 
 def resident_bytes(field: str) -> int:
-    """Resident memory of this process: now (VmRSS) or at its peak (VmHWM); where only the peak is known, that.
+    """Resident memory of this process: now (VmRSS) or at its peak (VmHWM); the peak where nothing else is known.
 
-    Linux counts in ``ru_maxrss`` also the process that started this one, so that its own account is read there.
+    On Linux, ``ru_maxrss`` includes the process that started this one, so the kernel's own account is read instead.
     """
     status = Path("/proc/self/status")
     if status.exists():
@@ -226,8 +226,8 @@ def megabytes(value: int) -> str:
 def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Print rows of cells under a header.
 
-    On a terminal with rich, rows appear as they are measured. Elsewhere all are printed in the end, and what there is
-    if the measurement is interrupted.
+    On a terminal with rich, rows appear as they are measured. Elsewhere the table is printed at the end, or as far as
+    it got if the measurement is interrupted.
     """
     if sys.stdout.isatty():
         try:
