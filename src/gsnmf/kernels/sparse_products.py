@@ -17,7 +17,7 @@ from gsnmf.kernels.threads import N_CHUNKS, loop, small
 from gsnmf.support.arrays import Doubles, Floats
 
 _NARROW = 8
-"""A block with fewer columns than this is summed column by column: shorter vectors do not pay off."""
+"""A block with fewer columns than this is summed four columns at a time, or one: shorter vectors do not pay off."""
 
 
 def sparse_dot(matrix: sp.csr_array, block: Floats) -> Floats:
@@ -107,11 +107,29 @@ def _first_row(indptr: Any, chunk: int) -> int:
 
 
 @compiled(inner=True)
+def _dot_four(start: Any, end: Any, indices: Any, data: Any, block: Floats, product: Floats) -> None:
+    """One row of a product with four columns, whose sums stay in registers."""
+    first = second = third = fourth = 0.0
+    for q in range(start, end):
+        factor, j = np.float64(data[q]), np.uint64(indices[q])
+        first += factor * np.float64(block[j, 0])
+        second += factor * np.float64(block[j, 1])
+        third += factor * np.float64(block[j, 2])
+        fourth += factor * np.float64(block[j, 3])
+    product[0], product[1], product[2], product[3] = first, second, third, fourth
+
+
+@compiled(inner=True)
 def _dot_chunk(indptr: Any, indices: Any, data: Any, block: Floats, product: Floats, first: int, last: int) -> None:
     width = block.shape[1]
     sums = np.empty(width)
     for i in range(first, last):
         start, end = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
+        if 4 <= width < _NARROW:  # the two groups overlap, and agree where they do
+            _dot_four(start, end, indices, data, block[:, :4], product[i, :4])
+            if width > 4:
+                _dot_four(start, end, indices, data, block[:, width - 4 :], product[i, width - 4 :])
+            continue
         if width < _NARROW:
             for k in range(width):
                 total = 0.0

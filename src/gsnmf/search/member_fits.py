@@ -43,17 +43,23 @@ class GramRows:
 
     def at(self, indices: Indices) -> Doubles:
         """The rows at ``indices``, shape (q, n)."""
+        return np.array(self._found(indices)).reshape(indices.size, self._matrix.shape[1])
+
+    def among(self, indices: Indices) -> Doubles:
+        """The rows at ``indices`` in the columns at ``indices``, shape (q, q)."""
+        return np.array([row[indices] for row in self._found(indices)]).reshape(indices.size, indices.size)
+
+    def _found(self, indices: Indices) -> list[Doubles]:
         wanted = indices.tolist()
         missing = [j for j in dict.fromkeys(wanted) if j not in self._rows]
         if missing:
             self._rows.update(zip(missing, self._matrix.gram_rows(np.array(missing, dtype=np.intp)), strict=True))
-        block = np.empty((indices.size, self._matrix.shape[1]))
-        for position, j in enumerate(wanted):
+        for j in wanted:
             self._rows.move_to_end(j)
-            block[position] = self._rows[j]
+        rows = [self._rows[j] for j in wanted]
         while len(self._rows) > self._capacity:
             self._rows.popitem(last=False)
-        return block
+        return rows
 
 
 @dataclass
@@ -93,13 +99,12 @@ class Pool:
 
     def explained(self, mixture: Mixture, linear: Doubles) -> float:
         """2 b'x - x'Gx: by how much the mixture lowers the squared distance from the target with products b."""
-        gram = self.gram_rows.at(mixture.members)[:, mixture.members]
+        gram = self.gram_rows.among(mixture.members)
         return float(2.0 * linear[mixture.members] @ mixture.weights - mixture.weights @ gram @ mixture.weights)
 
     def refitted(self, members: Indices, linear: Doubles) -> Mixture:
         """The best weights of these members; members without weight are dropped."""
-        gram = np.ascontiguousarray(self.gram_rows.at(members)[:, members])
-        weights = member_weights(gram, linear[members])
+        weights = member_weights(self.gram_rows.among(members), linear[members])
         used = weights > 0
         return Mixture(members[used], weights[used])
 
@@ -213,9 +218,13 @@ class MixedSide:
         The iteration sees a factor as it is when its turn comes.
         """
         gram = weights.T @ weights
+        rest = np.ascontiguousarray((attraction - self.images @ gram).T)
         for k in np.flatnonzero((np.diag(gram) > 0) & ~self.fixed):
-            rest = attraction[:, k] - self.images @ gram[:, k]
-            yield int(k), np.asarray(rest / gram[k, k] + self.images[:, k])
+            image = self.images[:, k].copy()
+            yield int(k), rest[k] / gram[k, k] + image
+            image -= self.images[:, k]
+            if image.any():  # the factor changed
+                rest[k + 1 :] += np.outer(gram[k + 1 :, k], image)
 
     def of_unit_length(self, mixture: Mixture) -> tuple[Doubles, Doubles]:
         """The vector of a mixture, at unit length, and its products with all columns."""

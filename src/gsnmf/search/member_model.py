@@ -15,13 +15,20 @@ import numpy as np
 from gsnmf.matrices.in_memory import InMemoryMatrix
 from gsnmf.results import Factorization
 from gsnmf.search.member_fits import MixedSide, Mixture, Pool
+from gsnmf.search.trials import descend_jointly
 from gsnmf.search.work import Work
 from gsnmf.selection.constraints import Limits
 from gsnmf.support.arrays import Doubles, Flags
 from gsnmf.weights.joint import JointProblem, solve_joint
 
-_CG_OPERATIONS = 30.0
+_CG_OPERATIONS = 15.0
 """Approximate number of products with the Gram matrices in one iteration of the weight solver."""
+_GATHERED = 6.0
+"""Multiplications of dense matrices in the time of one multiplication with a stored entry of a sparse matrix."""
+_SCORED = 50.0
+"""Multiplications in the time that scoring one column or row as a member of one factor takes, per member."""
+_LARGE = 1 << 19
+"""Weights from which the sweeps of one model are shared among threads."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +49,11 @@ class Space:
 
     def products(self, width: int) -> None:
         """Count products of the matrix with this many vectors."""
-        self.work.products(float(self.matrix.n_stored) * width)
+        self.work.products(min(_GATHERED * self.matrix.n_stored, float(np.prod(self.matrix.shape))) * width)
+
+    def scores(self, count: int) -> None:
+        """Count scores of all columns and rows as members, this many times."""
+        self.work.scores(_SCORED * count * sum(self.matrix.shape))
 
 
 @dataclass
@@ -127,12 +138,26 @@ class MixedModel:
         entries = sum(self.space.matrix.shape) * self.size**2
         self.space.work.products(entries * _CG_OPERATIONS * max(1, self.n_iterations))
 
+    def descend(self, max_rounds: int, tolerance: float) -> None:
+        """Improve the weights in place by coordinate descent: most of what `solve` gains, in a fraction of its time."""
+        threads = self.P.size + self.Q.size >= _LARGE
+        self.squared_error, operations = descend_jointly(
+            self.problem(),
+            self.P,
+            self.Q,
+            squared_error=np.inf,
+            goal=np.inf,
+            max_rounds=max_rounds,
+            tolerance=tolerance,
+            threads=threads,
+        )
+        self.space.work.sweeps(operations)
+
     def improve(self, most: int) -> None:
-        """One round in place: all mixtures, then a few iterations on the weights."""
-        matrix = self.space.matrix
+        """Bring all mixtures closer to what the weights ask for, in place."""
         self.left.improve(self.P, self.attraction_of_columns(), most)
         self.right.improve(self.Q, self.attraction_of_rows(), most)
-        self.space.work.scores(float(most**3 * sum(matrix.shape) * self.size))
+        self.space.scores(most * self.size)
 
     def largest_gain(self, most: int) -> float:
         """The largest relative decrease of the squared error by adding or exchanging one member of one factor."""

@@ -7,6 +7,8 @@ strongest nonnegative rank-one term of the residual without it, the NMF itself r
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import numpy as np
 
 from gsnmf.search.alternating import short_nmf
@@ -19,22 +21,30 @@ _NMF_BEFORE = 3
 """Iterations of NMF for the other factors to settle before one is replaced."""
 
 
-def restarted(model: MixedModel, most: int, n_iterations: int) -> MixedModel | None:
-    """The mixtures closest to the factors of an NMF started from these; None if one of its factors is zero."""
+def restarts(model: MixedModel, most: int, iterations: Sequence[int]) -> Iterator[MixedModel | None]:
+    """The mixtures closest to the factors of an NMF that starts from these, after each number of its iterations.
+
+    None if a factor of the NMF is zero. It ends early when no work is left.
+    """
     W, H = model.factors()
-    return _of_nmf(model, np.arange(model.size), W, H, most, n_iterations)
+    done = 0
+    for n_iterations in iterations:
+        if not model.space.work.left():
+            return
+        W, H = _after_nmf(model.space, W, H, n_iterations - done)
+        done = n_iterations
+        yield _closest_model(model, W, H, most)
 
 
 def replaced(model: MixedModel, position: int, most: int, n_iterations: int) -> MixedModel | None:
-    """`restarted` after the factor at ``position``, columns first, was replaced; None if nothing is left to explain."""
-    matrix = model.space.matrix
+    """A restart after the factor at ``position``, columns first, was replaced; None if nothing is left to explain."""
     kept = np.delete(np.arange(model.size), position)
     W, H = model.factors()
-    W, H = short_nmf(matrix, W[:, kept], H[kept], _NMF_BEFORE)
-    model.space.products(2 * _NMF_BEFORE * kept.size + 2 * _POWER_STEPS)
+    W, H = _after_nmf(model.space, W[:, kept], H[kept], _NMF_BEFORE)
     u, v = _strongest_term(model.space, W, H)
-    W, H = np.column_stack([W, u]), np.vstack([H, v])
-    return _of_nmf(model, np.append(kept, position), W, H, most, n_iterations)
+    model.space.products(2 * _POWER_STEPS)
+    W, H = np.insert(W, position, u, axis=1), np.insert(H, position, v, axis=0)
+    return _closest_model(model, *_after_nmf(model.space, W, H, n_iterations), most)
 
 
 def _strongest_term(space: Space, W: Doubles, H: Doubles) -> tuple[Doubles, Doubles]:
@@ -54,22 +64,22 @@ def _strongest_term(space: Space, W: Doubles, H: Doubles) -> tuple[Doubles, Doub
     return u * length, v
 
 
-def _of_nmf(
-    model: MixedModel, positions: np.ndarray, W: Doubles, H: Doubles, most: int, n_iterations: int
-) -> MixedModel | None:
-    """Mixtures closest to the factors of an NMF from W and H, which belong to the factors of the model at
-    ``positions``; fixed factors stay what they are.
-    """
+def _after_nmf(space: Space, W: Doubles, H: Doubles, n_iterations: int) -> tuple[Doubles, Doubles]:
+    space.products(2 * W.shape[1] * n_iterations)
+    space.work.sweeps(2.0 * n_iterations * sum(space.matrix.shape) * W.shape[1] ** 2)
+    return short_nmf(space.matrix, W, H, n_iterations)
+
+
+def _closest_model(model: MixedModel, W: Doubles, H: Doubles, most: int) -> MixedModel | None:
+    """Mixtures closest to the factors W and H, which belong to those of the model; fixed ones stay what they are."""
     space = model.space
-    W, H = short_nmf(space.matrix, W, H, n_iterations)
-    space.products(2 * W.shape[1] * (n_iterations + 1))
-    W, H = W[:, np.argsort(positions)], H[np.argsort(positions)]
+    space.products(2 * W.shape[1])
     lengths = np.linalg.norm(W, axis=0), np.linalg.norm(H, axis=1)
     if not (lengths[0] * lengths[1] > 0).all():
         return None
     by_column, column_closeness = _closest_mixtures(space.columns, W / lengths[0], most)
     by_row, row_closeness = _closest_mixtures(space.rows, (H / lengths[1][:, None]).T, most)
-    space.work.scores(2.0 * most**3 * sum(space.matrix.shape) * model.size)
+    space.scores(most * model.size)
     r1 = model.P.shape[1]
     for k in np.flatnonzero(model.fixed):
         is_column = k < r1

@@ -33,7 +33,7 @@ from gsnmf.results.mixtures import NO_GAIN, Mixtures
 from gsnmf.search.automatic import Effort, Progress
 from gsnmf.search.member_fits import MixedSide
 from gsnmf.search.member_model import MixedModel, Space, model_of
-from gsnmf.search.member_starts import replaced, restarted
+from gsnmf.search.member_starts import replaced, restarts
 from gsnmf.search.work import Work
 from gsnmf.selection.constraints import Constraints, Limits
 from gsnmf.support.arrays import Doubles, Indices, axes_of
@@ -42,10 +42,10 @@ from gsnmf.weights.optimality import CANCELLED, ratio
 
 _SLOW = 1e-5
 """Rounds end when one lowers the squared error by less than this fraction."""
-_WEIGHT_ITERATIONS = 2
-"""Iterations on the weights in a round."""
-_ROUGH = 1e-4
-"""Sufficient optimality of the weights in a round."""
+_DESCENTS = 8
+"""Limit on the rounds of coordinate descent on the weights in a round."""
+_ROUGH = 1e-5
+"""They end when one lowers the squared error by less than this fraction."""
 _LEAST_ROUNDS = 2
 """Rounds of a stage that are made whatever the limit on work."""
 _SETTLING = 20
@@ -58,17 +58,19 @@ class _Plan:
 
     rounds: int
     restarts: tuple[int, ...]
-    """Iterations of NMF before each restart."""
+    """Iterations of NMF after which its factors are a start."""
     replacements: int
     """Factors replaced at the first stage."""
     work: float
-    """Nominal seconds after which no further start is tried."""
+    """Nominal seconds of the first stage after which no further start is tried."""
+    later_work: float
+    """The same for each further stage, which has a good start already."""
 
 
 _PLANS: dict[Effort, _Plan] = {
-    "fast": _Plan(rounds=15, restarts=(5,), replacements=0, work=0.2),
-    "balanced": _Plan(rounds=30, restarts=(5, 20, 50), replacements=8, work=1.5),
-    "best": _Plan(rounds=100, restarts=(5, 20, 50, 200), replacements=100, work=15.0),
+    "fast": _Plan(rounds=15, restarts=(5,), replacements=0, work=0.3, later_work=0.15),
+    "balanced": _Plan(rounds=30, restarts=(5, 20), replacements=8, work=2.0, later_work=0.5),
+    "best": _Plan(rounds=100, restarts=(5, 20, 50, 200), replacements=100, work=40.0, later_work=10.0),
 }
 _REPLACED_ITERATIONS = 20
 
@@ -196,11 +198,10 @@ def _stage(
 ) -> tuple[MixedModel, float]:
     """The best model with at most ``most`` members, from one with fewer, and the gain of changing one member."""
     work = model.space.work
-    work.limit = work.spent + plan.work
+    work.limit = work.spent + (plan.work if most == 2 else plan.later_work)
     _rounds(model, most, plan.rounds)
-    for n_iterations in plan.restarts:
-        if work.left():
-            model = _better(model, restarted(model, most, n_iterations), most, plan.rounds)
+    for other in restarts(model, most, plan.restarts):
+        model = _better(model, other, most, plan.rounds)
     if most == 2:
         model = _with_replacements(model, plan)
     return model, _settle(model, most, tolerance, max_iterations)
@@ -213,7 +214,7 @@ def _rounds(model: MixedModel, most: int, max_rounds: int) -> None:
             break
         before = model.squared_error
         model.improve(most)
-        model.solve(_ROUGH, _WEIGHT_ITERATIONS)
+        model.descend(_DESCENTS, _ROUGH)
         if before - model.squared_error <= _SLOW * before:
             break
 
@@ -222,7 +223,7 @@ def _better(model: MixedModel, other: MixedModel | None, most: int, max_rounds: 
     """The better of a model and another start, after rounds on the latter."""
     if other is None:
         return model
-    other.solve(_ROUGH, _WEIGHT_ITERATIONS)
+    other.descend(_DESCENTS, _ROUGH)
     _rounds(other, most, max_rounds)
     return other if other.squared_error < model.squared_error else model
 
@@ -234,8 +235,9 @@ def _with_replacements(model: MixedModel, plan: _Plan) -> MixedModel:
         if not queue or not model.space.work.left():
             break
         found = _better(model, replaced(model, queue.pop(0), 2, _REPLACED_ITERATIONS), 2, plan.rounds)
-        if found is not model:
-            model, queue = found, _weakest_first(found)
+        if found.squared_error < (1.0 - _SLOW) * model.squared_error:
+            queue = _weakest_first(found)
+        model = found
     return model
 
 
