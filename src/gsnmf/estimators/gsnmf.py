@@ -3,49 +3,34 @@
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.base import TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from gsnmf.estimators.coefficients import (
-    Anchors,
-    CoefficientRule,
-    Coefficients,
-    coefficients,
-    component_sums,
-    explained,
-    mean_coefficients,
-    strongest_component,
-)
+from gsnmf.estimators.coefficients import Coefficients, explained, mean_coefficients, strongest_component
 from gsnmf.estimators.fitting import Importance, factorized
-from gsnmf.estimators.input import admitted_samples, checked_weight
-from gsnmf.estimators.naming import component_names, index_names, index_of, named_constraints, names_out, sample_names
+from gsnmf.estimators.input import checked_weight
+from gsnmf.estimators.learned import REMEMBERED, Learned
+from gsnmf.estimators.naming import index_names, index_of, named_constraints
+from gsnmf.estimators.tables import component_table, sample_table
 from gsnmf.kernels.compilation import announced_compilation
-from gsnmf.matrices import Matrix
-from gsnmf.matrices.checks import check_count
 from gsnmf.matrices.entrance import Negative
-from gsnmf.matrices.observed import MissingValues, Observed
+from gsnmf.matrices.observed import MissingValues
 from gsnmf.matrices.wrapping import check_block
-from gsnmf.results import Factorization
-from gsnmf.results.factors import described_factors
 from gsnmf.search.automatic import Effort
 from gsnmf.selection.constraints import Constraints
-from gsnmf.support.arrays import Doubles, Floats, Indices
+from gsnmf.support.arrays import Floats
 from gsnmf.support.tables import Table
 from gsnmf.weights import DEFAULT_MAX_ITERATIONS, DEFAULT_TOLERANCE, warn_unless_converged
 
-_REMEMBERED = 100
-"""How many of the strongest training samples per component a model remembers without the training data."""
 
-
-class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class GSNMF(TransformerMixin, Learned):  # type: ignore[misc]
     r"""Explain samples by a few features and a few samples of the training data.
 
     Chooses *anchor features* :math:`A` and *pure samples* :math:`S` of the training data and nonnegative weights that
@@ -163,9 +148,6 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     100.0%
     """
 
-    _strongest_samples: list[tuple[Indices, Floats]] | None
-    _means: Doubles | None
-
     def __init__(
         self,
         n_components: int | tuple[int, int] | Literal["auto"] | None = 10,
@@ -243,7 +225,7 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if result.source.in_memory:
             self._means = mean_coefficients(W, importance.of_samples)
             self.labels_ = strongest_component(W, self._means)
-            self._strongest_samples = result.source.strongest_rows(W, _REMEMBERED)
+            self._strongest_samples = result.source.strongest_rows(W, REMEMBERED)
         return W
 
     def transform(self, X: Any) -> Any:
@@ -343,25 +325,7 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Table
             One row per component, shown as text or HTML; ``.to_frame()`` makes a DataFrame of it.
         """
-        features, samples = self._names(feature_names, sample_names)
-        n_words, n_samples = check_count(n_words, "n_words"), check_count(n_samples, "n_samples")
-        factors = described_factors(
-            self.selection_,
-            self.components_,
-            self._strongest(),
-            np.zeros(self.n_components_),
-            max(n_words, n_samples),
-            [(np.array(members), np.array(shares)) for members, shares in self._members],
-        )
-        rows = tuple(
-            (
-                *named,
-                tuple(str(features[j]) for j in factor.columns[:n_words]),
-                tuple(str(samples[i]) for i in factor.rows[:n_samples]),
-            )
-            for named, factor in zip(self._chosen(features, samples), factors, strict=True)
-        )
-        return Table(("kind", "name", "features", "samples"), rows, f"quality {self.quality_:.1%}")
+        return component_table(self, n_words, n_samples, *self._names(feature_names, sample_names))
 
     def explain(self, sample: Any, *, feature_names: Any = None, sample_names: Sequence[object] | None = None) -> Table:
         """Which anchor features and pure samples make up one sample.
@@ -379,19 +343,7 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             One row per component that takes part, the largest part first: its kind, its name, its coefficient
             ("weight") and its part in the sum of the reconstructed sample ("share").
         """
-        chosen = self._chosen(*self._names(feature_names, sample_names))
-        row = self._one_sample(sample)
-        weights = np.asarray(self._coefficients(row))[0].astype(np.float64)
-        parts = weights * component_sums(self.components_)
-        shares = parts / (parts.sum() or 1.0)
-        rows = tuple(
-            (*chosen[k], float(weights[k]), float(shares[k]))
-            for k in np.argsort(-shares, kind="stable")
-            if shares[k] > 0
-        )
-        return Table(
-            ("kind", "name", "weight", "share"), rows, f"quality {explained(row, weights[None], self.components_):.1%}"
-        )
+        return sample_table(self, sample, self._chosen(*self._names(feature_names, sample_names)))
 
     def report(
         self,
@@ -438,21 +390,6 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         return load_model(cls, path)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """The state without the training data, which ``result_`` holds."""
-        state: dict[str, Any] = dict(super().__getstate__())
-        if "components_" in state:
-            self._strongest()
-            state["_strongest_samples"] = self._strongest_samples
-        state.pop("result_", None)
-        state.pop("_constraints", None)
-        return state
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "result_" and "components_" in self.__dict__:
-            raise AttributeError("result_ holds the training data, which are not saved with a model; fit it again.")
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
@@ -460,75 +397,3 @@ class GSNMF(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.allow_nan = isinstance(self.missing_values, float) and math.isnan(self.missing_values)
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-    def _admitted(self, X: Any, *, reset: bool = False, names: bool = True) -> Matrix | Observed:
-        """Checked samples; warns if much was cut off and, when fitting, about empty rows and columns."""
-        data = admitted_samples(
-            self, X, reset=reset, names=names, missing_values=self.missing_values, negative=self.negative
-        )
-        data.warn(name="X", of_empty=reset)
-        return data.held
-
-    def _remember(self, result: Factorization, names: tuple[str, ...] | None, feature_weight: Doubles | None) -> None:
-        """Set what is learned."""
-        self.result_ = result
-        self.selection_ = result.selection
-        self.feature_indices_, self.sample_indices_ = result.columns, result.rows
-        self.n_components_ = result.selection.n_selected
-        self.n_samples_fit_ = result.source.shape[0]
-        self.components_, self.column_weights_, self.row_weights_ = result.H, result.column_weights, result.row_weights
-        self.quality_ = result.quality
-        self.observed_share_ = result.observed_share
-        self.reconstruction_err_ = result.absolute_error
-        self.n_iter_ = max(1, result.n_iterations)
-        self.sample_names_in_ = names
-        self._members = [(members.tolist(), shares.tolist()) for members, shares in result.members]
-        self._feature_weight = feature_weight
-        self._strongest_samples = None
-        self._means = None
-
-    def _coefficients(self, samples: Matrix | Observed) -> Any:
-        anchors = Anchors.of(self._members[: self.feature_indices_.size])
-        rule = CoefficientRule(self.coefficients, anchors, self.sum_to_one, self._feature_weight)
-        return coefficients(samples, self.components_, rule)
-
-    def _mean_coefficients(self) -> Doubles:
-        """How strong each component is in the training samples on average."""
-        if self._means is None:
-            self._means = mean_coefficients(self._coefficients(self.result_.source))
-        return self._means
-
-    def _strongest(self) -> list[tuple[Indices, Floats]]:
-        """Positions and values of the training samples in which each component is strongest."""
-        if self._strongest_samples is None:
-            source = self.result_.source
-            self._strongest_samples = source.strongest_rows(self._coefficients(source), _REMEMBERED)
-        return self._strongest_samples
-
-    def _one_sample(self, sample: Any) -> Matrix | Observed:
-        """One row: a training sample by its number, or the sample given."""
-        if isinstance(sample, numbers.Integral):
-            number = int(sample)
-            if not 0 <= number < self.n_samples_fit_:
-                raise ValueError(f"sample must be in [0, {self.n_samples_fit_ - 1}] or a sample itself; got {number}.")
-            sample = self.result_.source.T.raw_columns(np.array([number])).T
-            return self._admitted(sample, names=False)
-        if sample is None or isinstance(sample, str):
-            raise TypeError(f"sample must be the number of a training sample or a sample itself; got {sample!r}.")
-        if hasattr(sample, "to_frame"):  # a row of a DataFrame
-            sample = sample.to_frame().T
-        elif np.ndim(sample) == 1:
-            sample = np.reshape(sample, (1, -1))
-        row = self._admitted(sample)
-        if row.shape[0] != 1:
-            raise ValueError(f"sample must be one sample; got {row.shape[0]}.")
-        return row
-
-    def _names(self, features: Any, samples: Sequence[object] | None) -> tuple[NDArray[np.object_], Sequence[object]]:
-        """Names of all features, checked as scikit-learn does it, and of all training samples."""
-        check_is_fitted(self)
-        known = OneToOneFeatureMixin.get_feature_names_out(self, names_out(features))
-        return np.asarray(known, dtype=object), sample_names(samples, self.sample_names_in_, self.n_samples_fit_)
-
-    def _chosen(self, features: NDArray[np.object_], samples: Sequence[object]) -> list[tuple[str, str]]:
-        return component_names(features, samples, [own for own, _ in self._members], self.feature_indices_.size)
