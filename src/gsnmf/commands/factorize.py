@@ -21,10 +21,11 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from gsnmf.choice.rank_choice import choose_rank
+from gsnmf.choice.rank_choice import RankChoice, choose_rank
 from gsnmf.choice.side_map import side_map
 from gsnmf.choice.stability import stability
 from gsnmf.commands.effects import check_effects
+from gsnmf.commands.options import AsJson, Effort, Encoding, Quiet
 from gsnmf.commands.progress import stages
 from gsnmf.commands.ranks import parse_rank
 from gsnmf.commands.tables import print_factors, print_qualities
@@ -52,14 +53,6 @@ NOT_CONVERGED = 3
 """Exit code if the results are written, but the weights did not reach the tolerance."""
 
 _FILES = ("result.npz", "summary.json", "report.html")
-
-
-class Effort(StrEnum):
-    """What ``--method auto`` may spend."""
-
-    fast = "fast"
-    balanced = "balanced"
-    best = "best"
 
 
 class Missing(StrEnum):
@@ -185,7 +178,7 @@ def factorize(
     row_names: Annotated[
         bool | None, typer.Option("--row-names/--no-row-names", help="Whether the first column of a table is names.")
     ] = None,
-    encoding: Annotated[str, typer.Option(help="Of text.")] = "utf-8",
+    encoding: Encoding = "utf-8",
     stop_words: Annotated[StopWords, typer.Option(help="Words of documents to leave out.")] = StopWords.english,
     min_documents: Annotated[int, typer.Option(min=1, help="Leave out words in fewer documents.")] = 2,
     image_shape: Annotated[
@@ -208,17 +201,12 @@ def factorize(
         bool, typer.Option("--stability", help="Show how sure each factor is; 60 refits.")
     ] = False,
     with_map: Annotated[bool, typer.Option("--map", help="Show other numbers of columns and rows.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, and nothing else.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only where the report is.")] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Read, factorize, compare, write and print; `HELP` says the rest."""
     asked_rank, shape = parse_rank(rank), _parse_shape(image_shape)
-    if (tfidf or normalize) and (missing or entry_weights):
-        raise typer.BadParameter("--tfidf and --normalize need a matrix without missing entries and entry weights.")
-    if isinstance(asked_rank, range) and (missing or entry_weights):
-        raise typer.BadParameter("--rank must be a number or columns,rows with --missing and --entry-weights.")
-    if (with_stability or with_map) and (members > 1 or missing or entry_weights):
-        raise typer.BadParameter("--stability and --map are about single columns and rows without missing entries.")
+    _check_together(context, asked_rank)
     if file == STANDARD_INPUT and (format is None or format.value not in STREAMED_FORMATS):
         raise typer.BadParameter(f"standard input needs --format, one of {', '.join(STREAMED_FORMATS)}.")
     check_effects(context, file, format.value if format else None, method.value)
@@ -247,13 +235,7 @@ def factorize(
         if column_major and data.image_shape is None:
             raise typer.BadParameter("--column-major has no effect on a matrix without images; see --image-shape.")
         data = _weighted(data, tfidf, normalize)
-        wishes = {
-            "include_columns": include_columns,
-            "exclude_columns": exclude_columns,
-            "include_rows": include_rows,
-            "exclude_rows": exclude_rows,
-        }
-        constraints = parse_constraints(wishes, at_least, data)
+        constraints = parse_constraints(context.params, data)  # --include-columns and the like, --at-least
         choice = None
         if isinstance(asked_rank, range):
             stage("Choosing the rank")
@@ -274,22 +256,11 @@ def factorize(
         stage(f"Comparing: quality {percent(result.quality)}")
         comparison = NO_COMPARISON if compare_with is False else compare(result, nmf=bool(compare_with))
         stage("Writing the report")
-        parameters = {
-            "Rank": f"{choice.rank}, chosen from {choice.ranks[0]} to {choice.ranks[-1]}" if choice else rank,
-            "Method": method.value,
-            "Effort": effort.value,
-            **({"Members of a factor": str(members)} if members > 1 else {}),
-            "Weighting": ", ".join(n for n, is_used in (("tf-idf", tfidf), ("rows sum to one", normalize)) if is_used)
-            or "none",
-            "Choice on scaled matrix": "yes" if scale else "no",
-            "Tolerance": f"{tolerance:g}",
-            **provenance(file, started),
-        }
         findings = gather(
             result,
             data,
             comparison=comparison,
-            parameters=parameters,
+            parameters=_parameters(request, choice, tfidf, normalize) | provenance(file, started),
             warnings=notes,
             tolerance=tolerance,
             rank_choice=choice,
@@ -300,6 +271,33 @@ def factorize(
     _print(folder, findings, as_json, quiet)
     if not result.converged:
         raise typer.Exit(NOT_CONVERGED)
+
+
+def _check_together(context: typer.Context, rank: int | tuple[int, int] | range) -> None:
+    """Raise an error that names options which exclude each other."""
+    given = context.params
+    with_holes = given["missing"] or given["entry_weights"]
+    if (given["tfidf"] or given["normalize"]) and with_holes:
+        raise typer.BadParameter("--tfidf and --normalize need a matrix without missing entries and entry weights.")
+    if isinstance(rank, range) and with_holes:
+        raise typer.BadParameter("--rank must be a number or columns,rows with --missing and --entry-weights.")
+    if (given["with_stability"] or given["with_map"]) and (given["members"] > 1 or with_holes):
+        raise typer.BadParameter("--stability and --map are about single columns and rows without missing entries.")
+
+
+def _parameters(request: Request, choice: RankChoice | None, tfidf: bool, normalize: bool) -> dict[str, str]:
+    """What the report says about how the result was made."""
+    rank = request.rank if isinstance(request.rank, int) else "{},{}".format(*request.rank)
+    weighting = [name for name, is_used in (("tf-idf", tfidf), ("rows sum to one", normalize)) if is_used]
+    return {
+        "Rank": f"{rank}, chosen from {choice.ranks[0]} to {choice.ranks[-1]}" if choice else str(rank),
+        "Method": request.method.name,
+        "Effort": request.effort,
+        **({"Members of a factor": str(request.members)} if request.members > 1 else {}),
+        "Weighting": ", ".join(weighting) or "none",
+        "Choice on scaled matrix": "yes" if request.scale else "no",
+        "Tolerance": f"{request.tolerance:g}",
+    }
 
 
 def _parse_shape(text: str | None) -> tuple[int, int] | None:

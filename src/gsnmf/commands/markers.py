@@ -16,7 +16,7 @@ from rich.table import Table
 from gsnmf.applications.marker_genes.findings import gather_cells
 from gsnmf.applications.marker_genes.markers import markers as find_markers
 from gsnmf.applications.marker_genes.measures import group_labels
-from gsnmf.commands.factorize import Effort
+from gsnmf.commands.options import AsJson, Effort, Quiet
 from gsnmf.commands.progress import stages
 from gsnmf.datasets.readers.files import reading
 from gsnmf.reports.cells import CellFindings, summary, write_cells
@@ -52,8 +52,8 @@ def markers(
     members: Annotated[int, typer.Option(min=1, help="Genes, or cells, that a factor may mix.")] = 1,
     max_cells: Annotated[int, typer.Option(min=1, help="Choose from a sample of at most this many cells.")] = 20_000,
     backed: Annotated[bool, typer.Option("--backed", help="Read the matrix in blocks, not into memory.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, and nothing else.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only where the report is.")] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Find marker genes and prototype cells of single-cell data, and write a report."""
     target = out or file.with_name(f"{file.stem}-markers.h5ad")

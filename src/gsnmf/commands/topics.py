@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gsnmf.commands.options import Effort, Encoding
 from gsnmf.commands.progress import stages
 from gsnmf.support.words import price
 
@@ -49,14 +50,6 @@ class Language(StrEnum):
     other = "other"
 
 
-class Effort(StrEnum):
-    """What the search may spend."""
-
-    fast = "fast"
-    balanced = "balanced"
-    best = "best"
-
-
 def topics(
     context: typer.Context,
     file: Annotated[
@@ -85,7 +78,7 @@ def topics(
     format: Annotated[
         str | None, typer.Option(help="Format of FILE, if its ending does not say.", metavar="NAME")
     ] = None,
-    encoding: Annotated[str, typer.Option(help="Of text.")] = "utf-8",
+    encoding: Encoding = "utf-8",
     stability: Annotated[bool, typer.Option("--stability", help="Show how sure the topics are; 60 fits.")] = False,
     compare: Annotated[bool, typer.Option("--compare/--no-compare", help="Compute the best possible quality.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print the topics as JSON, and nothing else.")] = False,

@@ -21,6 +21,7 @@ from gsnmf.applications.unmixing.result import Unmixing
 from gsnmf.applications.unmixing.unmix import MAX_PIXELS
 from gsnmf.applications.unmixing.unmix import unmix as unmix_scene
 from gsnmf.commands.factorize import check_writable, provenance
+from gsnmf.commands.options import AsJson, Quiet
 from gsnmf.commands.progress import stages
 from gsnmf.support.whole_files import whole_files
 
@@ -95,8 +96,8 @@ def unmix(
     ] = False,
     seed: Annotated[int | None, typer.Option(help="Of random numbers, for samples, vca and ppi; 0 by default.")] = None,
     out: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Where to write; by default NAME-unmix.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, and nothing else.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only where the report is.")] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Read, unmix, write and print; `HELP` says the rest."""
     if unit is not None and wavelengths is None and file.suffix.lower() not in (".hdr", ".npz", ".mat", ".nc", ".zarr"):

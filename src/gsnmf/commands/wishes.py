@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -10,17 +12,17 @@ from gsnmf.datasets.readers import LabelledMatrix, read_names
 from gsnmf.selection.constraints import Constraints, indices_of_names
 from gsnmf.support.arrays import Axis, Indices
 
-Wishes = dict[str, str | None]
-"""What stands behind ``--include-columns``, ``--exclude-columns``, ``--include-rows`` and ``--exclude-rows``."""
+_WISHES = ("include_columns", "exclude_columns", "include_rows", "exclude_rows")
 
 
-def parse_constraints(wishes: Wishes, at_least: str | None, data: LabelledMatrix) -> Constraints | None:
-    """Constraints from the command line; None if there are none.
+def parse_constraints(options: Mapping[str, Any], data: LabelledMatrix) -> Constraints | None:
+    """Constraints from the options of the command line; None if there are none.
 
     A wish is a comma-separated list of names or numbers, or ``@`` and a file with one per line. If a name looks like a
     number, it is taken as a name.
     """
-    given = {name: _found(text, name, data) for name, text in wishes.items() if text is not None}
+    given = {name: _found(options[name], name, data) for name in _WISHES if options[name] is not None}
+    at_least = options["at_least"]
     if not given and at_least is None:
         return None
     return Constraints(**given, at_least=_pair(at_least) if at_least is not None else (0, 0))  # type: ignore[arg-type]
