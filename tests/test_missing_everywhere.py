@@ -92,9 +92,14 @@ class TestFunctions:
                 r'negative="clip"\) sets the \d+ .*100 % of the norm',
             ),
             (lambda M: GSNMF(2).fit(np.nan_to_num(-M)), r'GSNMF\(negative="clip"\) sets the \d+ .*100 % of the norm'),
-            (lambda M: gsnmf.factorize(M, 2, missing_values=NAN, members=2), "need members=1"),
-            (lambda M: gsnmf.factorize(M, 2, missing_values=NAN, scale=True), "scale=False"),
-            (lambda M: gsnmf.factorize(M, 2, missing_values=NAN, method="gspa", checkpoint="c"), "checkpoint=None"),
+            (
+                lambda M: gsnmf.factorize(sp.csr_array(np.nan_to_num(M)), 2, missing_values="unstored", scale=True),
+                "scale must be False for a sparse array",
+            ),
+            (
+                lambda M: gsnmf.factorize(M, 2, missing_values=NAN, method="gspa", checkpoint="c"),
+                "checkpoint must be None",
+            ),
             (lambda M: gsnmf.factorize(M, 2, missing_values="zero"), "numpy.nan, 'unstored' or None"),
             (lambda M: gsnmf.factorize(M, 2, negative="drop"), "negative must be 'error' or 'clip'"),
             (lambda M: GSNMF(2, missing_values=NAN, coefficients="model").fit(M), "must be 'refit'"),

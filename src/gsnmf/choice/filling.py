@@ -2,8 +2,8 @@
 
 Few entries are missing. So the following settles in a few steps: fill them, take a truncated singular value
 decomposition of the filled matrix, fill them again from it, and so on. A step is two products of the filled matrix with
-the current singular vectors, and a sparse matrix stays sparse. If much is missing, `gsnmf.matrices.completion` is
-better.
+the current singular vectors, and a sparse matrix stays sparse. In a matrix that has holes anyway much is missing, and
+`gsnmf.matrices.completion` fills them together with the left-out entries.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gsnmf.choice.left_out import LeftOut
+from gsnmf.choice.left_out import Replaced, Withheld
 from gsnmf.kernels.threads import single_threaded_blas
 from gsnmf.matrices import InMemoryMatrix
+from gsnmf.matrices.completion import Completion, complete
+from gsnmf.matrices.completion import filled as with_holes_filled
 from gsnmf.matrices.holding import hold
 from gsnmf.support.arrays import Doubles
 
@@ -39,7 +41,7 @@ class Filling:
     """Weighted squared error of its predictions."""
 
 
-def filled(left_out: LeftOut, max_rank: int) -> Filling:
+def filled(left_out: Replaced, max_rank: int) -> Filling:
     """Fill left-out entries by the matrix of rank at most ``max_rank`` that predicts them best.
 
     The rank is the only thing that the filled matrix has learned from the left-out entries.
@@ -60,7 +62,21 @@ def filled(left_out: LeftOut, max_rank: int) -> Filling:
     return Filling(hold(left_out.filled), best[1], best[0])
 
 
-def _settled(left_out: LeftOut, right: Doubles) -> tuple[Doubles, Doubles, Doubles]:
+def completed(withheld: Withheld, max_rank: int) -> Filling:
+    """`filled` for a matrix with holes: holes and left-out entries are filled by the same completion."""
+    best: tuple[float, int, Completion | None] = (np.inf, 0, None)
+    for rank in range(1, min(max_rank, *withheld.shape) + 1):
+        completion = complete(withheld.rest, rank)
+        error = withheld.weighted_squares(withheld.errors(completion.left, completion.right))
+        if error < best[0]:
+            best = error, rank, completion
+        if rank - best[1] == _PATIENCE:
+            break
+    assert best[2] is not None
+    return Filling(with_holes_filled(withheld.rest, best[2]), best[1], best[0])
+
+
+def _settled(left_out: Replaced, right: Doubles) -> tuple[Doubles, Doubles, Doubles]:
     """Fill and decompose in turn until the predictions settle.
 
     Predictions start from zero at every rank. Otherwise one that was too large at a smaller rank might become a factor
@@ -78,14 +94,14 @@ def _settled(left_out: LeftOut, right: Doubles) -> tuple[Doubles, Doubles, Doubl
     return left, right, predictions
 
 
-def _step(left_out: LeftOut, right: Doubles) -> tuple[Doubles, Doubles]:
+def _step(left_out: Replaced, right: Doubles) -> tuple[Doubles, Doubles]:
     """U S and V of a singular value decomposition, one step of simultaneous iteration from the right vectors."""
     Q = np.linalg.qr(_dot(left_out, right))[0]
     V, values, Wt = np.linalg.svd(_dot(left_out, Q, transposed=True), full_matrices=False)
     return np.ascontiguousarray((Q @ Wt.T) * values), np.ascontiguousarray(V)
 
 
-def _grown(left_out: LeftOut, left: Doubles, right: Doubles) -> tuple[Doubles, Doubles]:
+def _grown(left_out: Replaced, left: Doubles, right: Doubles) -> tuple[Doubles, Doubles]:
     """One more pair: the leading one of the residual of the filled matrix."""
     v: Doubles = np.random.default_rng(right.shape[1]).random((right.shape[0],))
     u: Doubles = np.zeros(left.shape[0])
@@ -98,6 +114,6 @@ def _grown(left_out: LeftOut, left: Doubles, right: Doubles) -> tuple[Doubles, D
     return np.column_stack([left, u]), np.column_stack([right, v / scale])
 
 
-def _dot(left_out: LeftOut, block: Doubles, *, transposed: bool = False) -> Doubles:
+def _dot(left_out: Replaced, block: Doubles, *, transposed: bool = False) -> Doubles:
     matrix = left_out.filled.T if transposed else left_out.filled
     return np.asarray(matrix @ block.astype(matrix.dtype, copy=False), dtype=np.float64)

@@ -8,7 +8,7 @@ them drawn uniformly, half with probabilities proportional to
 
 which are large where a prediction is likely to be wrong; no probability exceeds a tenth. An entry left out with
 probability p stands for 1 / p entries, so the weighted sum of squared errors is an unbiased estimate of the sum over
-all entries.
+all entries. In a matrix with holes, observed entries are left out.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import scipy.sparse as sp
 
 from gsnmf.kernels.observed_entries import Entries, residuals
 from gsnmf.matrices import InMemoryMatrix
+from gsnmf.matrices.observed import Observed
 from gsnmf.support.arrays import Doubles, Floats, Indices, RawMatrix
 
 _MOST = 400_000
@@ -30,16 +31,12 @@ _DRAWS = 3
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Entries that are left out of a matrix, and the matrix with other values in their place."""
+    """Entries that are left out of a matrix."""
 
     values: sp.csr_array
     """The entries that are left out. A stored zero is a zero that is left out."""
     weights: Doubles
     """How many entries of the matrix each of them stands for."""
-    filled: RawMatrix
-    """The matrix, in which `fill` writes."""
-    places: Indices
-    """Where the entries are in the data of ``filled``."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -50,11 +47,6 @@ class LeftOut:
         """Residual of every left-out entry for the product ``left @ right.T``."""
         parts = self.values.indptr, self.values.indices, self.values.data
         return residuals(Entries(*parts, np.empty(0, dtype=self.values.dtype)), left, right)
-
-    def fill(self, predictions: Floats) -> None:
-        """Put predictions, cut off at zero, in place of the entries."""
-        data = self.filled.reshape(-1) if isinstance(self.filled, np.ndarray) else self.filled.data
-        data[self.places] = np.maximum(predictions, 0.0)
 
     @property
     def squared_norm(self) -> float:
@@ -74,7 +66,30 @@ class LeftOut:
         return _summed(rows, squares, self.shape[0]), _summed(columns, squares, self.shape[1])
 
 
-def leave_out(matrix: InMemoryMatrix, share: float, n_repeats: int, rng: np.random.Generator) -> list[LeftOut]:
+@dataclass(frozen=True)
+class Replaced(LeftOut):
+    """Entries that are left out of a matrix, and the matrix with other values in their place."""
+
+    filled: RawMatrix
+    """The matrix, in which `fill` writes."""
+    places: Indices
+    """Where the entries are in the data of ``filled``."""
+
+    def fill(self, predictions: Floats) -> None:
+        """Put predictions, cut off at zero, in place of the entries."""
+        data = self.filled.reshape(-1) if isinstance(self.filled, np.ndarray) else self.filled.data
+        data[self.places] = np.maximum(predictions, 0.0)
+
+
+@dataclass(frozen=True)
+class Withheld(LeftOut):
+    """Observed entries that are left out of a matrix with holes, and those that remain."""
+
+    rest: Observed
+    """The observed entries without those that are left out."""
+
+
+def leave_out(matrix: InMemoryMatrix, share: float, n_repeats: int, rng: np.random.Generator) -> list[Replaced]:
     """Leave out a share of the entries, ``n_repeats`` times, different entries each time.
 
     Parameters
@@ -87,7 +102,7 @@ def leave_out(matrix: InMemoryMatrix, share: float, n_repeats: int, rng: np.rand
 
     Returns
     -------
-    list of LeftOut
+    list of Replaced
         The left-out entries are zero at first.
     """
     if isinstance(matrix.data, np.ndarray):
@@ -98,7 +113,30 @@ def leave_out(matrix: InMemoryMatrix, share: float, n_repeats: int, rng: np.rand
     return _of_sparse(sp.csr_array(parts, shape=raw.shape), share, n_repeats, rng)
 
 
-def _of_dense(data: Floats, share: float, n_repeats: int, rng: np.random.Generator) -> list[LeftOut]:
+def leave_out_observed(observed: Observed, share: float, n_repeats: int, rng: np.random.Generator) -> list[Withheld]:
+    """Leave out a share of the observed entries, ``n_repeats`` times, different entries each time.
+
+    Examples
+    --------
+    >>> from gsnmf.matrices.observed import observe
+    >>> seen = observe([[1.0, float("nan")], [3.0, 2.0]], missing_values=float("nan"))
+    >>> [(part.values.nnz, part.rest.values.nnz) for part in leave_out_observed(seen, 0.4, 2, np.random.default_rng(0))]
+    [(1, 2), (1, 2)]
+    """
+    size = observed.values.nnz
+    count = _count(size, share)
+    drawn = rng.choice(size, n_repeats * count, replace=False)
+    repeats = []
+    for places in np.split(drawn, n_repeats):
+        out = np.zeros(size, dtype=bool)
+        out[places] = True
+        part = observed.part(out)
+        weights = np.ones(count) if part.weights is None else part.weights.astype(np.float64)
+        repeats.append(Withheld(part.values, weights * (size / count), observed.part(~out)))
+    return repeats
+
+
+def _of_dense(data: Floats, share: float, n_repeats: int, rng: np.random.Generator) -> list[Replaced]:
     array = np.ascontiguousarray(data)
     count = _count(array.size, share)
     drawn = rng.choice(array.size, n_repeats * count, replace=False)
@@ -108,11 +146,11 @@ def _of_dense(data: Floats, share: float, n_repeats: int, rng: np.random.Generat
         values = _by_rows(places, array.reshape(-1)[places], array.shape)
         filled = array.copy()
         filled.reshape(-1)[places] = 0.0
-        repeats.append(LeftOut(values, np.full(count, array.size / count), filled, places))
+        repeats.append(Replaced(values, np.full(count, array.size / count), filled, places))
     return repeats
 
 
-def _of_sparse(data: sp.csr_array, share: float, n_repeats: int, rng: np.random.Generator) -> list[LeftOut]:
+def _of_sparse(data: sp.csr_array, share: float, n_repeats: int, rng: np.random.Generator) -> list[Replaced]:
     m, n = data.shape
     stored = np.repeat(np.arange(m, dtype=np.int64), np.diff(data.indptr)) * n + data.indices
     count = _count(data.nnz, share)
@@ -129,7 +167,7 @@ def _of_sparse(data: sp.csr_array, share: float, n_repeats: int, rng: np.random.
         filled = _by_rows(everything, np.zeros(everything.size, dtype=data.dtype), (m, n))
         filled.data[np.searchsorted(everything, stored)] = data.data
         filled.data[places] = 0.0
-        repeats.append(LeftOut(_by_rows(keys[order], values[order], (m, n)), weights[order], filled, places))
+        repeats.append(Replaced(_by_rows(keys[order], values[order], (m, n)), weights[order], filled, places))
     return repeats
 
 

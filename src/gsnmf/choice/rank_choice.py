@@ -11,15 +11,22 @@ The error e(k) does not simply have its minimum at the right rank k. Chosen colu
 more of them average it out, so e falls even when only noise is left. How much noise they carry is known: the low-rank
 matrix that fills the entries best, of rank c and error :math:`e_c`, carries almost none. If each of its c factors is
 made of k / c columns and rows with independent noise, one more of them lowers the squared error by
-:math:`(e(k)^2 - e_c^2) / (k + c)`, and by at most about twice as much if the best is taken. (A first row beside columns
-alone averages the noise of all of them at once, and so does a first column: then it is all of :math:`e(k)^2 - e_c^2`.)
-The recommended rank minimises
+:math:`(e(k)^2 - e_c^2) / (k + c)`, and by at most about twice as much if the best is taken. The recommended rank
+minimises
 
-.. math:: e(k)^2 + 2 k g e^* \min(e^*, 1 - e^*) + 2 \sum_{c \le i < k} \frac{\max(0, e(i)^2 - e_c^2)}{i + c} ,
-    \qquad e^* = \min_k e(k) .
+.. math:: e(k)^2 + 2 k g e^* \min(e^*, 1 - e^*) + \sum_{c \le i < k} a(i) ,
+    \qquad a(i) = \frac{2 \max(0, e(i)^2 - e_c^2)}{i + c} , \qquad e^* = \min_k e(k) .
 
 Each column or row must lower the error by more than averaging does. The margin is a fraction g of the smallest error or
 of what is explained, whichever is smaller; either counts as at least one percent.
+
+A first row beside columns alone, or a first column beside rows alone, is different: it averages the noise of all of
+them at once. It can gain as much as they carry. The prediction of entry (i, j) carries the noise of row i of the chosen
+columns with the weights of column j, and the noise of column j of the chosen rows with the weights of row i. So
+
+.. math:: a(i) = e_c^2 \, \bigl( \|P_1\|_F^2 / n + \|P_2\|_F^2 / m \bigr)
+
+if one side has at most one index at rank i, and both sides have one at the next rank.
 """
 
 from __future__ import annotations
@@ -34,11 +41,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gsnmf.choice.drawing import draw_rank_choice
-from gsnmf.choice.filling import Filling, filled
-from gsnmf.choice.left_out import LeftOut, leave_out
+from gsnmf.choice.filling import Filling, completed, filled
+from gsnmf.choice.left_out import LeftOut, leave_out, leave_out_observed
 from gsnmf.choice.matching import agreement
-from gsnmf.matrices import InMemoryMatrix, wrap
+from gsnmf.kernels.observed_entries import residuals
+from gsnmf.matrices import InMemoryMatrix
 from gsnmf.matrices.checks import check_count, check_positive
+from gsnmf.matrices.completion import complete
+from gsnmf.matrices.completion import filled as with_holes_filled
+from gsnmf.matrices.entrance import Negative, admit
+from gsnmf.matrices.observed import MissingValues, Observed
 from gsnmf.search.automatic import Effort, Progress, check_effort
 from gsnmf.search.nested import NestedFit, nested_fits
 from gsnmf.selection.constraints import Constraints
@@ -138,6 +150,9 @@ def choose_rank(
     constraints: Constraints | None = None,
     random_state: int | np.random.Generator = 0,
     progress: Progress | None = None,
+    missing_values: MissingValues = None,
+    entry_weights: Any = None,
+    negative: Negative = "error",
 ) -> RankChoice:
     r"""Recommend how many columns and rows to explain a matrix by.
 
@@ -166,6 +181,9 @@ def choose_rank(
     progress : callable, optional
         Called with what is being done, how much is done, how much there is to do, and the best quality so far; by
         default these are messages of the logger ``"gsnmf"``.
+    missing_values, entry_weights, negative
+        As for `gsnmf.factorize`. Observed entries are then left out, and all errors are those of observed entries, with
+        their weights.
 
     Returns
     -------
@@ -185,8 +203,10 @@ def choose_rank(
     5
     """
     began = time.perf_counter()
-    held = wrap(matrix)
-    if not isinstance(held, InMemoryMatrix):
+    data = admit(matrix, missing_values=missing_values, entry_weights=entry_weights, negative=negative)
+    data.warn()
+    held = data.held
+    if not isinstance(held, InMemoryMatrix | Observed):
         raise ValueError(
             "choose_rank needs a matrix in memory; got a Dask array. Choose the rank for some of its rows, "
             "matrix[:k].compute()."
@@ -205,16 +225,29 @@ def choose_rank(
         n_candidates=_CANDIDATES[effort],
         constraints=constraints,
     )
-    whole = search(held, progress=tell.of("whole matrix"))
+    parts, source = _filled(held, share, repeats, tried[-1], np.random.default_rng(random_state))
+    whole = search(source, progress=tell.of("whole matrix"))
     tell.quality = 1.0 - _relative_error(whole[tried[-1]], held)
     judged: list[_Judged] = []
-    for number, part in enumerate(leave_out(held, share, repeats, np.random.default_rng(random_state)), 1):
-        filling = filled(part, tried[-1])
+    for number, (part, filling) in enumerate(parts, 1):
         fits = search(filling.matrix, progress=tell.of(f"entries left out, {number} of {repeats}"))
         judged.append(_Judged(part, filling, fits))
     choice = _chosen(held, tried, whole, judged, gain, began)
     logger.info("%s", choice)
     return choice
+
+
+def _filled(
+    held: InMemoryMatrix | Observed, share: float, repeats: int, max_rank: int, rng: np.random.Generator
+) -> tuple[list[tuple[LeftOut, Filling]], InMemoryMatrix]:
+    """The entries left out each time with the matrix in which they are filled, and the matrix without holes."""
+    parts: list[tuple[LeftOut, Filling]]
+    if isinstance(held, InMemoryMatrix):
+        parts = [(part, filled(part, max_rank)) for part in leave_out(held, share, repeats, rng)]
+        return parts, held
+    parts = [(part, completed(part, max_rank)) for part in leave_out_observed(held, share, repeats, rng)]
+    rank = int(np.median([filling.rank for _, filling in parts]))
+    return parts, with_holes_filled(held, complete(held, rank))
 
 
 class _Judged(NamedTuple):
@@ -243,7 +276,7 @@ class _Reporter:
 
 
 def _chosen(
-    matrix: InMemoryMatrix,
+    matrix: InMemoryMatrix | Observed,
     ranks: list[int],
     whole: dict[int, NestedFit],
     judged: list[_Judged],
@@ -259,7 +292,8 @@ def _chosen(
     sums = [_summed_errors(judged, rank) for rank in ranks]
     errors = np.sqrt([by_row.sum() / norm for by_row, _ in sums])
     n_columns = np.array([whole[rank].fitted.fit.columns.size for rank in ranks], dtype=np.intp)
-    best = _recommended(np.array(ranks), n_columns, errors, judged, norm, least_gain)
+    noiseless = sum(one.filling.squared_error for one in judged) / norm
+    best = _recommended(np.array(ranks), errors, _averaged(ranks, n_columns, errors, judged, noiseless), least_gain)
     doubts = [max(_doubt(a, b) for a, b in zip(one, sums[best], strict=True)) for one in sums]
     seconds = [whole[rank].seconds + sum(one.fits[rank].seconds for one in judged) for rank in ranks]
     return RankChoice(
@@ -276,19 +310,35 @@ def _chosen(
     )
 
 
-def _recommended(
-    ranks: Indices, n_columns: Indices, errors: Doubles, judged: list[_Judged], norm: float, least_gain: float
-) -> int:
+def _recommended(ranks: Indices, errors: Doubles, averaged: Doubles, least_gain: float) -> int:
     """Position of the rank that minimises the criterion in the module's docstring."""
-    squares, least = errors**2, max(_EXACT, float(errors.min()))
-    flat = 2.0 * least_gain * least * max(_EXACT, min(least, 1.0 - least))
-    factors = float(np.median([one.filling.rank for one in judged]))
-    noiseless = sum(one.filling.squared_error for one in judged) / norm
-    one_sided = (n_columns == 0) | (n_columns == ranks)
-    averaged = np.where(one_sided, 1.0, _AVERAGING / (ranks + factors)) * np.maximum(0.0, squares - noiseless)
-    per_index = flat + np.where(ranks >= factors, averaged, 0.0)
+    least = max(_EXACT, float(errors.min()))
+    per_index = averaged + 2.0 * least_gain * least * max(_EXACT, min(least, 1.0 - least))
     prices = np.cumsum(np.concatenate([[0.0], per_index[:-1] * np.diff(ranks)]))
-    return int(np.argmin(squares + prices))
+    return int(np.argmin(errors**2 + prices))
+
+
+def _averaged(
+    ranks: list[int], n_columns: Indices, errors: Doubles, judged: list[_Judged], noiseless: float
+) -> Doubles:
+    """a(i) in the module's docstring: by how much the next index may lower the squared error by averaging noise."""
+    counts = np.array(ranks)
+    factors = float(np.median([one.filling.rank for one in judged]))
+    by_one = _AVERAGING / (counts + factors) * np.maximum(0.0, errors**2 - noiseless)
+    carried = noiseless * np.array([np.mean([_carried(one, rank) for one in judged]) for rank in ranks])
+    fewer = np.minimum(n_columns, counts - n_columns)
+    of_all = (fewer <= 1) & (np.append(fewer[1:], 0) >= 1)
+    return np.where(counts < factors, 0.0, np.where(of_all, carried, by_one))
+
+
+def _carried(one: _Judged, rank: int) -> float:
+    """Variance of the noise that a prediction takes over from chosen columns and rows, per variance of an entry."""
+    fitted, matrix = one.fits[rank].fitted, one.filling.matrix
+    squares = np.square(fitted.left).sum(axis=0) * np.square(fitted.right).sum(axis=1)
+    of_columns = matrix.squared_column_norms[fitted.fit.columns] * matrix.shape[1]
+    of_rows = matrix.T.squared_column_norms[fitted.fit.rows] * matrix.shape[0]
+    lengths = np.concatenate([of_columns, of_rows])
+    return float(np.divide(squares, lengths, out=np.zeros_like(squares), where=lengths > 0).sum())
 
 
 def _summed_errors(judged: list[_Judged], rank: int) -> tuple[Doubles, Doubles]:
@@ -314,8 +364,12 @@ def _stability(rank: int, whole: dict[int, NestedFit], judged: list[_Judged]) ->
     return float(np.mean([agreement(a.left, a.right.T, b.left, b.right.T) for a, b in combinations(fits, 2)]))
 
 
-def _relative_error(found: NestedFit, matrix: InMemoryMatrix) -> float:
-    return float(np.sqrt(max(0.0, found.fitted.squared_error) / matrix.squared_norm))
+def _relative_error(found: NestedFit, matrix: InMemoryMatrix | Observed) -> float:
+    squared_error = found.fitted.squared_error
+    if isinstance(matrix, Observed):
+        right = np.ascontiguousarray(found.fitted.right.T)
+        squared_error = matrix.weighted_squares(residuals(matrix.entries, found.fitted.left, right))
+    return float(np.sqrt(max(0.0, squared_error) / matrix.squared_norm))
 
 
 def _reason(ranks: list[int], errors: Doubles, best: int) -> str:

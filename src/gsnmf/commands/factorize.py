@@ -206,7 +206,7 @@ def factorize(
 ) -> None:
     """Read, factorize, compare, write and print; `HELP` says the rest."""
     asked_rank, shape = parse_rank(rank), _parse_shape(image_shape)
-    _check_together(context, asked_rank)
+    _check_together(context)
     if file == STANDARD_INPUT and (format is None or format.value not in STREAMED_FORMATS):
         raise typer.BadParameter(f"standard input needs --format, one of {', '.join(STREAMED_FORMATS)}.")
     check_effects(context, file, format.value if format else None, method.value)
@@ -236,10 +236,11 @@ def factorize(
             raise typer.BadParameter("--column-major has no effect on a matrix without images; see --image-shape.")
         data = _weighted(data, tfidf, normalize)
         constraints = parse_constraints(context.params, data)  # --include-columns and the like, --at-least
+        held = _held(data, missing, entry_weights)
         choice = None
         if isinstance(asked_rank, range):
             stage("Choosing the rank")
-            choice = choose_rank(data.held, asked_rank, effort=effort.value, constraints=constraints)
+            choice = choose_rank(held, asked_rank, effort=effort.value, constraints=constraints)
         stage("Choosing columns and rows")
         request = Request.of(
             choice.rank if choice else asked_rank,
@@ -251,7 +252,7 @@ def factorize(
             members=members,
             time_limit=time_limit,
         )
-        result, notes = _factorize(_held(data, missing, entry_weights), request, keep_on_interrupt)
+        result, notes = _factorize(held, request, keep_on_interrupt)
         result = replace(result, clipped_share=data.clipped_share)
         stage(f"Comparing: quality {percent(result.quality)}")
         comparison = NO_COMPARISON if compare_with is False else compare(result, nmf=bool(compare_with))
@@ -273,14 +274,12 @@ def factorize(
         raise typer.Exit(NOT_CONVERGED)
 
 
-def _check_together(context: typer.Context, rank: int | tuple[int, int] | range) -> None:
+def _check_together(context: typer.Context) -> None:
     """Raise an error that names options which exclude each other."""
     given = context.params
     with_holes = given["missing"] or given["entry_weights"]
     if (given["tfidf"] or given["normalize"]) and with_holes:
         raise typer.BadParameter("--tfidf and --normalize need a matrix without missing entries and entry weights.")
-    if isinstance(rank, range) and with_holes:
-        raise typer.BadParameter("--rank must be a number or columns,rows with --missing and --entry-weights.")
     if (given["with_stability"] or given["with_map"]) and (given["members"] > 1 or with_holes):
         raise typer.BadParameter("--stability and --map are about single columns and rows without missing entries.")
 

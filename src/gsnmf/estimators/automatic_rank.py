@@ -7,12 +7,15 @@ from dataclasses import replace
 from gsnmf.choice.rank_choice import RankChoice, choose_rank
 from gsnmf.factorization.registry import Method, Ranks
 from gsnmf.matrices import Matrix
+from gsnmf.matrices.observed import Observed
 from gsnmf.search.automatic import Effort
 from gsnmf.selection.constraints import Constraints
 from gsnmf.support.arrays import COLUMNS_ALONE
 
 
-def automatic_rank(samples: Matrix, method: Method, constraints: Constraints | None, effort: Effort) -> RankChoice:
+def automatic_rank(
+    samples: Matrix | Observed, method: Method, constraints: Constraints | None, effort: Effort
+) -> RankChoice:
     """The rank that `gsnmf.choose_rank` recommends, of features or samples alone if the method chooses only those."""
     if method.ranks == Ranks.PAIR:
         raise ValueError(f"method={method.name!r} needs n_components=(n_features, n_samples); got 'auto'.")

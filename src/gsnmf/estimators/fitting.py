@@ -58,20 +58,22 @@ def factorized(
         return _of_rank(model, samples, rank, constraints, importance)
 
     wanted = model.n_components
-    if wanted is None or isinstance(wanted, str):
-        if not plain or not isinstance(samples, Matrix):
-            raise ValueError(
-                "n_components must be a number or a pair with missing values, weights of samples or features, or "
-                f"sum_to_one; got {wanted!r}."
-            )
-        if wanted not in (None, "auto"):
-            raise ValueError(f"n_components must be a number, a pair, 'auto' or None; got {wanted!r}.")
+    if isinstance(wanted, str) and wanted != "auto":
+        raise ValueError(f"n_components must be a number, a pair, 'auto' or None; got {wanted!r}.")
     if wanted == "auto":
-        assert isinstance(samples, Matrix)
+        if not importance.equal or model.sum_to_one:
+            raise ValueError(
+                "n_components must be a number or a pair with weights of samples or features, or with sum_to_one; got "
+                "'auto'."
+            )
         model.rank_choice_ = automatic_rank(samples, method, constraints, model.effort)
         wanted = model.rank_choice_.rank
     if wanted is None:
-        assert isinstance(samples, Matrix)
+        if not plain or not isinstance(samples, Matrix):
+            raise ValueError(
+                "n_components must be a number, a pair or 'auto' with missing values, and a number or a pair with "
+                "weights of samples or features, or sum_to_one; got None."
+            )
         if method.ranks == Ranks.PAIR:
             raise ValueError(f"method={model.method!r} needs n_components=(n_features, n_samples); got None.")
         goal = check_positive(model.target_error, "target_error")

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 
 from gsnmf.factorization.path import Request, choose, choose_and_finish, solve
 from gsnmf.matrices import InMemoryMatrix, Matrix
 from gsnmf.matrices.completion import Completion, complete, filled, with_anchors
 from gsnmf.matrices.observed import Observed
 from gsnmf.results import Choice, Factorization, Observation
+from gsnmf.search.observed_alternatives import observed_substitutes
+from gsnmf.weights.observed import solve_observed_weights
 from gsnmf.weights.observed_anchors import solve_anchored
 
 
@@ -18,7 +21,8 @@ def solve_held(held: Matrix | Observed, request: Request) -> Factorization:
 
     With holes there are three steps: a low-rank matrix fills them (`gsnmf.matrices.completion`); columns and rows are
     chosen on the filled matrix; their weights, and the values in the holes of the chosen columns and rows, minimise the
-    error on observed entries (`gsnmf.weights.observed_anchors`).
+    error on observed entries (`gsnmf.weights.observed_anchors`). Factors of several members are mixtures of columns and
+    rows of the filled matrix.
 
     Notes
     -----
@@ -28,6 +32,8 @@ def solve_held(held: Matrix | Observed, request: Request) -> Factorization:
     if isinstance(held, Matrix):
         return solve(held, request)
     source, completion = completed(held, request)
+    if request.members > 1:
+        return _mixed(held, source, completion, request)
     return choose_and_finish(source, request, lambda choice: _weighted(held, source, completion, choice, request))
 
 
@@ -38,8 +44,13 @@ def choose_held(held: Matrix | Observed, request: Request) -> Choice:
 
 def completed(observed: Observed, request: Request) -> tuple[InMemoryMatrix, Completion]:
     """The matrix with its holes filled by a matrix whose rank is the requested number of indices."""
-    if request.members != 1 or request.scale or request.checkpoint is not None:
-        raise ValueError("missing entries and weights of entries need members=1, scale=False and checkpoint=None.")
+    if request.checkpoint is not None:
+        raise ValueError("checkpoint must be None with missing entries or weights of entries.")
+    if request.scale and not observed.from_dense:
+        raise ValueError(
+            "scale must be False for a sparse array with missing entries or weights of entries: scaling needs every "
+            "entry of the filled matrix. Pass a dense array with NaN if it fits in memory."
+        )
     n_indices = request.method.checked_rank(request.rank, observed.shape)
     completion = complete(observed, n_indices if isinstance(n_indices, int) else sum(n_indices))
     return filled(observed, completion), completion
@@ -71,4 +82,24 @@ def _weighted(
     )
     source = with_anchors(source, columns, rows, found.columns, found.rows)
     seen = replace(observation_of(observed, completion), anchors=(found.columns, found.rows))
-    return Factorization(choice.selection, found.weights, source, choice.search, observation=seen)
+    known = partial(observed_substitutes, observed=observed, constraints=request.constraints)
+    return Factorization(choice.selection, found.weights, source, choice.search, known, observation=seen)
+
+
+def _mixed(observed: Observed, source: InMemoryMatrix, completion: Completion, request: Request) -> Factorization:
+    """Mixtures found on the filled matrix, with weights fitted to observed entries."""
+    try:
+        on_filled = solve(source, request)
+    except KeyboardInterrupt as interrupt:
+        interrupt.best_so_far = None  # type: ignore[attr-defined]  # its error would be that of the filled matrix
+        raise
+    assert on_filled.mixtures is not None
+    weights = solve_observed_weights(
+        observed,
+        on_filled.mixtures.mixed_columns(on_filled.source),
+        on_filled.mixtures.mixed_rows(on_filled.source),
+        tolerance=request.tolerance,
+        max_iterations=request.max_iterations,
+        start=(on_filled.column_weights, on_filled.row_weights),
+    )
+    return replace(on_filled, weights=weights, observation=observation_of(observed, completion), _substitutes=None)

@@ -12,7 +12,7 @@ from gsnmf.matrices import Matrix
 from gsnmf.matrices.checks import check_indices
 from gsnmf.matrices.completion import Completion, filled, with_anchors
 from gsnmf.matrices.entrance import admit
-from gsnmf.matrices.observed import MissingValues
+from gsnmf.matrices.observed import MissingValues, Observed
 from gsnmf.results import Observation
 from gsnmf.support.archives import check_numbers
 
@@ -64,8 +64,8 @@ def unpacked_observation(record: Mapping[str, Any], arrays: Mapping[str, Any]) -
 
 def source_of(
     matrix: Any, seen: Observation | None, arrays: Mapping[str, Any], entry_weights: Any, *, clip: bool
-) -> Matrix:
-    """The matrix of a saved result, with its holes filled as they were."""
+) -> tuple[Matrix, Observed | None]:
+    """The matrix of a saved result, with its holes filled as they were, and its observed entries if it has holes."""
     kind = None if seen is None else seen.missing_values
     missing_values: MissingValues = np.nan if kind == "nan" else kind
     held = admit(
@@ -74,7 +74,7 @@ def source_of(
     if isinstance(held, Matrix):
         if seen is not None and seen.completion is not None:
             raise ValueError("matrix must be the one that was factorized, with its missing entries or entry_weights.")
-        return held
+        return held, None
     if seen is None or seen.completion is None:
         raise ValueError("matrix must be the one that was factorized, without missing entries and entry_weights.")
     left, right = seen.completion
@@ -83,6 +83,7 @@ def source_of(
         raise ValueError(f"matrix must be the one that was factorized, of shape {shape}; got shape {held.shape}.")
     source = filled(held, Completion(left, right, 0.0, 0.0, 0, True))
     if seen.anchors is None:
-        return source
+        return source, held
     columns = check_indices(arrays["columns"], held.shape[1], "columns")
-    return with_anchors(source, columns, check_indices(arrays["rows"], held.shape[0], "rows"), *seen.anchors)
+    rows = check_indices(arrays["rows"], held.shape[0], "rows")
+    return with_anchors(source, columns, rows, *seen.anchors), held

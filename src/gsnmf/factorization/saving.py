@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -26,8 +27,11 @@ from gsnmf.factorization.checked_archive import check_record, check_same_matrix,
 from gsnmf.factorization.saved_observation import packed_observation, source_of, unpacked_observation
 from gsnmf.matrices import Matrix
 from gsnmf.matrices.fingerprint import fingerprint
-from gsnmf.results import Factorization, Selection, Weights
+from gsnmf.matrices.observed import Observed
+from gsnmf.results import Factorization, Mixtures, Selection, Weights
+from gsnmf.results.factorization import Substitutes
 from gsnmf.search.alternatives import substitutes
+from gsnmf.search.observed_alternatives import observed_substitutes
 from gsnmf.support.archives import one_error, read_saved
 from gsnmf.support.arrays import Doubles, Floats, Sparse
 from gsnmf.support.reasons import StopReason
@@ -140,7 +144,7 @@ def unpacked(
     with one_error(path, _KIND):
         check_record(record)
         seen = unpacked_observation(record, arrays)
-    held = source_of(matrix, seen, arrays, entry_weights, clip=bool(record.get("clipped_share", 0.0)))
+    held, observed = source_of(matrix, seen, arrays, entry_weights, clip=bool(record.get("clipped_share", 0.0)))
     check_same_matrix(held, record)
     with one_error(path, _KIND):
         columns, rows, order = checked_choice(arrays, record, held.shape)
@@ -161,11 +165,18 @@ def unpacked(
         weights,
         held,
         None,
-        substitutes,
+        _substitutes(observed, mixtures),
         mixtures,
         seen,
         float(record.get("clipped_share", 0.0)),
     )
+
+
+def _substitutes(observed: Observed | None, mixtures: Mixtures | None) -> Substitutes | None:
+    """How a loaded result finds alternatives."""
+    if observed is None:
+        return substitutes
+    return partial(observed_substitutes, observed=observed) if mixtures is None else None
 
 
 def _row_weights(matrix: Matrix, selection: Selection, arrays: Mapping[str, Any]) -> Floats:

@@ -60,7 +60,7 @@ def admit(
 
     Parameters
     ----------
-    matrix : array-like, DataFrame, SciPy sparse, Dask array, or a `Matrix`, which stays as it is
+    matrix : array-like, DataFrame, SciPy sparse, Dask array, or a `Matrix` or `Observed`, which stays as it is
         With any of the options it must be in memory.
     missing_values, entry_weights
         As for `gsnmf.matrices.observed.observe`.
@@ -82,8 +82,8 @@ def admit(
     if negative not in ("error", "clip"):
         raise ValueError(f"negative must be 'error' or 'clip'; got {negative!r}.")
     if kind is None and entry_weights is None and negative == "error":
-        return Admitted(matrix, wrap(matrix, name=name, remedies=remedies))
-    if is_dask(matrix) or isinstance(matrix, Matrix):
+        return Admitted(matrix, matrix if isinstance(matrix, Observed) else wrap(matrix, name=name, remedies=remedies))
+    if is_dask(matrix) or isinstance(matrix, Matrix | Observed):
         description = "a Dask array" if is_dask(matrix) else f"a {type(matrix).__name__}"
         raise ValueError(
             f"missing_values, entry_weights and negative='clip' need an array or sparse array in memory; {name} is "

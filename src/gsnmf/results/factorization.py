@@ -228,7 +228,7 @@ class Factorization(Record):
     @property
     def knows_alternatives(self) -> bool:
         """Whether `alternatives` can be asked for."""
-        return self._substitutes is not None and self.observation is None
+        return self._substitutes is not None
 
     def alternatives(self, count: int = 5, *, quick: bool = False) -> Table:
         """The best substitutes for every factor, with the error after all weights are fitted again.
@@ -260,10 +260,11 @@ class Factorization(Record):
         0       columns  0       1           0.165           0.0913
         1       columns  2       3           0.328           16.4
         """
-        if self.observation is not None:
-            raise ValueError("alternatives need a matrix without missing entries and without weights of its entries.")
         if self._substitutes is None:
-            raise ValueError("alternatives need a result of gsnmf.factorize or gsnmf.load, which knows how to search.")
+            raise ValueError(
+                "alternatives need a result of gsnmf.factorize or gsnmf.load, which knows how to search, and without "
+                "several members and missing entries at once."
+            )
         found = self._substitutes(self, count=check_count(count, "count"), quick=quick)
         rows = tuple(
             (a.factor, a.axis, a.chosen, a.index, a.relative_error, 100.0 * (a.relative_error - self.relative_error))
