@@ -13,12 +13,13 @@ TOOLS := .venv-tools
 # Threads that wait must sleep: spinning ones made a kernel on a small problem 400 times slower on a busy machine
 export OMP_WAIT_POLICY ?= PASSIVE
 
-.PHONY: demo test test-lowest hostile lint types format docs dist clean help
+.PHONY: demo test test-all test-lowest hostile lint types format docs dist clean help
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    factorize Python's documentation and scikit-learn's digits; reports in report/"
-	@echo "make test    run the tests"
+	@echo "make test    run the quick tests"
+	@echo "make test-all  run all tests, those that take minutes too"
 	@echo "make test-lowest  run the quick tests with the lowest versions that pyproject.toml allows"
 	@echo "make hostile MINUTES=30  draw matrices and files that try to break it"
 	@echo "make lint    check style, format, and the layers of the package"
@@ -32,8 +33,13 @@ demo: $(VENV)/installed-cli
 	$(BIN)/gsnmf demo
 
 # One process per core, each with one thread: faster than one process whose kernels share the cores
+RUN_TESTS = NUMBA_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
+
 test: $(VENV)/installed-test
-	NUMBA_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal $(PYTEST_ARGS)
+	$(RUN_TESTS) -m "not long" $(PYTEST_ARGS)
+
+test-all: $(VENV)/installed-test
+	$(RUN_TESTS) $(PYTEST_ARGS)
 
 # Old versions warn of what is newer than they are, so warnings are no errors here
 test-lowest: $(LOWEST)/installed

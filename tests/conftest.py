@@ -2,10 +2,17 @@ import os
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, settings
 
 import gsnmf
 from gsnmf.datasets import planted
 from gsnmf.datasets.paper import DATA_VARIABLE, PaperMatrix, load, missing_data, paper_matrix
+
+# The same examples every time, however busy the machine is
+settings.register_profile(
+    "steady", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+settings.load_profile("steady")
 
 
 @pytest.fixture

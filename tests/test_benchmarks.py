@@ -21,6 +21,7 @@ from gsnmf.datasets import fully_random, planted
 MEGABYTE = 10**6
 
 
+@pytest.mark.long
 def test_quick_run_prints_every_comparison_with_its_target():
     """From the command line, where the processes that measure memory must not run the command again."""
     command = [sys.executable, "-m", "gsnmf", "bench", "selection", "--quick"]
@@ -65,12 +66,15 @@ def test_contestants_take_turns():
     assert first.best <= first.median <= max(first.seconds)
 
 
-def test_the_shortest_run_gives_the_result():
+def test_the_shortest_run_gives_the_result(monkeypatch):
     delays = iter([0.02, 0.0, 0.02])
+    now = 0.0
+    monkeypatch.setattr(time, "perf_counter", lambda: now)
 
     def wait():
+        nonlocal now
         delay = next(delays)
-        time.sleep(delay)
+        now += delay
         return delay
 
     waited, _ = measurement.take_turns(wait, int, repeats=3, warm_up=False)
@@ -176,6 +180,7 @@ def test_alternation_says_whether_it_reached_the_error():
     assert stopped.n_rounds == 1
 
 
+@pytest.mark.long
 def test_quick_run_of_the_scale_benchmark_prints_slopes_and_the_plan():
     pytest.importorskip("distributed")
     command = [sys.executable, "-m", "gsnmf", "bench", "scale", "--quick"]

@@ -181,6 +181,7 @@ def test_path_of_ranks():
 
 
 @pytest.mark.parametrize("name", ["tr23", "tr11", "hitech", "CBCL"])
+@pytest.mark.long
 def test_balanced_reaches_the_best_of_the_paper(paper, name):
     data = paper(name)
     assert 100 * gsnmf.factorize(data.matrix, data.rank).quality > data.best_published - 0.005

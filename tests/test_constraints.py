@@ -111,7 +111,7 @@ def test_the_record_and_the_alternatives():
 
 def test_time_limit_and_progress():
     told = []
-    result = gsnmf.factorize(MATRIX, 6, time_limit=60.0, progress=lambda *step: told.append(step))
+    result = gsnmf.factorize(MATRIX, 6, time_limit=3600.0, progress=lambda *step: told.append(step))
     assert told
     assert all(0 <= done <= total and quality <= 1 for _, done, total, quality in told)
     assert result.search.end != "time limit"

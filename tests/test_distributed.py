@@ -21,6 +21,7 @@ da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
 Passes = pytest.importorskip("gsnmf.matrices.chunked.passes").Passes
 
+pytestmark = pytest.mark.long
 SHAPE = (400, 300)
 RANK = 8
 
@@ -66,7 +67,7 @@ def client():
 
 
 def worker_pids(client):
-    return sorted(client.run(os.getpid).values())
+    return sorted(client.run(os.getpid, on_error="ignore").values())
 
 
 def same(found, expected):
@@ -112,8 +113,10 @@ def test_a_killed_worker_does_not_change_the_result(client, monkeypatch):
     found = gsnmf.factorize(slowly_read(0.1), RANK, method="gspa")
     killer.join()
     same(found, expected)
-    client.wait_for_workers(2, timeout=300)
-    assert before[0] not in worker_pids(client)
+    deadline = time.monotonic() + 300
+    while len(pids := worker_pids(client)) < 2 or before[0] in pids:  # until the loss is noticed and made good
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
 
 
 def test_memory_stays_within_the_limit_of_a_worker_on_a_matrix_of_eight_times_that():
@@ -170,7 +173,7 @@ def test_an_interrupt_leaves_no_processes(tmp_path):
         _, errors = process.communicate(timeout=300)
     assert process.returncode != 0
     assert "KeyboardInterrupt" in errors
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 300
     while any(alive(pid) for pid in workers) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert not any(alive(pid) for pid in workers)

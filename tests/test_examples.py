@@ -14,6 +14,7 @@ def test_there_are_examples():
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.long
 def test_example(path, tmp_path, monkeypatch, capsys):
     plt = pytest.importorskip("matplotlib.pyplot")
     monkeypatch.chdir(tmp_path)

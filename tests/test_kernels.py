@@ -163,6 +163,7 @@ def test_sums_of_columns(monkeypatch, form, dtype, compiled):
     assert_array_equal(sparse_column_sums(sp.csr_array((4, 3))), np.zeros(3))
 
 
+@pytest.mark.long
 def test_all_loops_give_the_same_in_one_thread_and_in_all():
     """To the last bit: the number of threads changes nothing."""
     rng = np.random.default_rng(RNG_SEED)

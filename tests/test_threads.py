@@ -180,6 +180,7 @@ print(numba.get_num_threads(), numba.threading_layer() if numba.get_num_threads(
 
 
 @pytest.mark.parametrize(("n_threads", "layer"), [("1", "default"), ("2", "workqueue"), ("64", "default")])
+@pytest.mark.long
 def test_concurrent_calls_do_not_end_the_process(n_threads, layer):
     environment = os.environ | {"NUMBA_NUM_THREADS": n_threads, "NUMBA_THREADING_LAYER": layer}
     outcome = subprocess.run([sys.executable, "-c", CONCURRENT], env=environment, capture_output=True, text=True)

@@ -260,6 +260,7 @@ class TestErrors:
             unmix(np.ones((2, 2, 2)), 1.5)
 
 
+@pytest.mark.long
 def test_jasper(jasper):
     """The default is within seven degrees of the ground truth, and nearer than the field's methods."""
     cube, true = jasper

@@ -53,7 +53,7 @@ def test_damaged_matrix_market_files(tmp_path, text, words):
 
 
 def test_mutated_files_end_no_process(tmp_path):
-    assert read_damaged(tmp_path, np.random.default_rng(0), 8) == 15 * 8
+    assert read_damaged(tmp_path, np.random.default_rng(0), 8) == 14 * 8
 
 
 @pytest.mark.parametrize(
@@ -99,19 +99,19 @@ def test_a_pipe_is_read_once(tmp_path, kind):
     writer = threading.Thread(target=lambda: pipe.write_bytes(whole.read_bytes()), daemon=True)
     writer.start()
     found = read_matrix(pipe).matrix
-    writer.join(timeout=10)
+    writer.join(timeout=300)
     assert not writer.is_alive()
     assert found.shape == {"matlab": (4, 3), "cluto": (2, 3), "mtx": (3, 2)}[kind]
 
 
 def test_an_interrupt_of_the_imports_is_one_line():
     code = "import gsnmf.cli as cli\ndef stop(): raise KeyboardInterrupt\ncli._run = stop\ncli.main()"
-    child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert (child.returncode, child.stderr) == (128 + signal.SIGINT, "gsnmf: stopped\n")
 
 
 def test_the_package_is_light_to_import():
     """Nothing heavy is imported before `main` can catch an interrupt."""
     code = "import sys, gsnmf.cli; print([name for name in ('numpy', 'scipy', 'typer') if name in sys.modules])"
-    child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=True)
     assert child.stdout == "[]\n"

@@ -78,9 +78,9 @@ def take_turns(
 
     Examples
     --------
-    >>> short, long = take_turns(lambda: time.sleep(0.001), lambda: time.sleep(0.02), repeats=3)
-    >>> long.best > short.best, len(long.seconds)
-    (True, 3)
+    >>> ours, theirs = take_turns(lambda: 1, lambda: 2, repeats=3)
+    >>> ours.result, theirs.result, len(theirs.seconds)
+    (1, 2, 3)
     """
     if warm_up:
         work(), peer()
