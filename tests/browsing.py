@@ -73,6 +73,13 @@ def assert_fits(page, theme, width):
     assert all(needed <= given for needed, given in cards)
 
 
+def assert_plain_text(page, pictures="img"):
+    """Names that look like HTML are shown as text; ``pictures`` says which images such a name could have made."""
+    assert page.title.startswith("<script>document.title='owned'</script>")
+    made = f"return document.querySelectorAll('[onerror], [onmouseover], {pictures}').length"
+    assert page.execute_script(made) == 0
+
+
 def assert_contrast(page, ground, inks):
     """Colours can be read on a ground, by the 4.5 : 1 of the Web Content Accessibility Guidelines."""
     behind, *shown = luminances(page, [ground, *inks])

@@ -18,6 +18,7 @@ from browsing import (
     WIDTHS,
     assert_contrast,
     assert_fits,
+    assert_plain_text,
     assert_quiet,
     browser,
     cells,
@@ -80,9 +81,8 @@ def test_pictures_can_be_seen(browser, image_report):
 
 
 def test_hostile_names_stay_text(page):
-    assert page.title.startswith("<script>document.title='owned'</script>")
+    assert_plain_text(page, "img[src=x]")
     assert page.execute_script("return document.querySelectorAll('script').length") == 1
-    assert page.execute_script("return document.querySelectorAll('[onerror], [onmouseover], img[src=x]').length") == 0
     assert page.execute_script("return getComputedStyle(document.body).display") == "block"
     names = cells(page, "rows-table", 0)
     assert any("<script>" in name for name in names)

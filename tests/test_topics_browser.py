@@ -9,7 +9,7 @@ from test_topics_model import make_texts
 pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 from selenium.webdriver.common.by import By
 
-from browsing import WIDTHS, assert_fits, assert_quiet, browser, cells, page
+from browsing import WIDTHS, assert_fits, assert_plain_text, assert_quiet, browser, cells, page
 
 __all__ = ["browser", "page"]
 
@@ -32,9 +32,8 @@ def test_no_complaints_and_no_requests(page, report):
 
 
 def test_hostile_names_stay_text(page):
-    assert page.title.startswith("<script>document.title='owned'</script>")
+    assert_plain_text(page)
     assert page.execute_script("return document.querySelectorAll('script').length") == 1
-    assert page.execute_script("return document.querySelectorAll('[onerror], [onmouseover], img').length") == 0
 
 
 def test_click_on_a_document_shows_it(page):

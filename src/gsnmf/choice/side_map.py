@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gsnmf.choice.drawing import draw_side_map
-from gsnmf.matrices import InMemoryMatrix, wrap
+from gsnmf.choice.input import matrix_of
+from gsnmf.matrices import InMemoryMatrix
 from gsnmf.matrices.checks import check_count
 from gsnmf.search.candidates import Candidates, Fit, candidate_pool
 from gsnmf.search.exchange import completed, improved
@@ -94,10 +95,8 @@ def side_map(matrix: Any, result: Factorization, *, width: int = 2) -> SideMap:
 
     Parameters
     ----------
-    matrix : array-like, DataFrame or sparse array
-        The matrix of the result.
-    result : Factorization
-        One with single columns and rows.
+    matrix, result : array-like and Factorization
+        As for `gsnmf.stability`.
     width : int
         How many more and fewer columns, and rows, to try.
 
@@ -119,13 +118,7 @@ def side_map(matrix: Any, result: Factorization, *, width: int = 2) -> SideMap:
     >>> found.qualities.shape, found.chosen
     ((3, 3), (3, 2))
     """
-    held = wrap(matrix)
-    if not isinstance(held, InMemoryMatrix):
-        raise ValueError("side_map needs a matrix in memory; got a Dask array.")
-    if held.shape != tuple(result.source.shape):
-        raise ValueError(f"matrix must be that of the result, of shape {result.source.shape}; got {held.shape}.")
-    if result.mixtures is not None:
-        raise ValueError("side_map is about single columns and rows; factorize with members=1.")
+    held = matrix_of(result, matrix, "side_map")
     if result.selection.n_selected == 0:
         raise ValueError("side_map needs a result that has chosen something.")
     reach = check_count(width, "width")

@@ -19,10 +19,11 @@ from typing import Any, Literal, get_args
 import numpy as np
 import scipy.sparse as sp
 
+from gsnmf.choice.input import matrix_of
 from gsnmf.choice.matching import agreement, unit_columns
 from gsnmf.factorization.path import Request, solve
 from gsnmf.factorization.registry import Ranks, find_method
-from gsnmf.matrices import InMemoryMatrix, wrap
+from gsnmf.matrices import InMemoryMatrix
 from gsnmf.matrices.checks import check_count
 from gsnmf.matrices.holding import hold
 from gsnmf.results import Factorization
@@ -140,13 +141,9 @@ def stability(
     >>> sure.overall
     array([1., 1., 1., 1.])
     """
-    held = wrap(matrix)
-    if not isinstance(held, InMemoryMatrix) or not (isinstance(held.data, np.ndarray) or sp.issparse(held.data)):
-        raise ValueError("stability needs a dense or sparse matrix in memory.")
-    if held.shape != tuple(result.source.shape):
-        raise ValueError(f"matrix must be that of the result, of shape {result.source.shape}; got {held.shape}.")
-    if result.mixtures is not None:
-        raise ValueError("stability needs single columns and rows; factorize with members=1.")
+    held = matrix_of(result, matrix, "stability")
+    if not (isinstance(held.data, np.ndarray) or sp.issparse(held.data)):
+        raise ValueError(f"stability needs a dense or sparse matrix; got {type(held.data).__name__}.")
     repeats = check_count(n_repeats, "n_repeats")
     rng = np.random.default_rng(random_state)
     request, known = _request(result, constraints), _Known(held, result)

@@ -31,7 +31,7 @@ from sklearn.exceptions import ConvergenceWarning
 from gsnmf.matrices.protocol import Matrix
 from gsnmf.nmf.results import NMFResult
 from gsnmf.support.arrays import Doubles, Floats
-from gsnmf.support.reasons import StopReason
+from gsnmf.support.reasons import StopReason, iteration_reason
 from gsnmf.support.warning import warn_caller
 
 _SMALL_RESIDUAL = 1e-3
@@ -87,11 +87,8 @@ def iterate(
     rounding = _ROUNDING * float(np.finfo(matrix.dtype).eps)
     while True:
         violation = optimality(now, objectives[-1])
-        reason = StopReason.TOLERANCE_REACHED
-        if violation <= tolerance:
-            break
-        reason = StopReason.MAX_ITERATIONS_REACHED
-        if len(objectives) > max_iterations:
+        reason = iteration_reason(violation, tolerance, len(objectives) - 1, max_iterations)
+        if reason is not None:
             break
         W, H, WM, gain = step(now, before, momentum)
         if gain > rounding * abs(objectives[-1]):

@@ -18,7 +18,7 @@ from gsnmf.matrices.observed import Observed
 from gsnmf.nmf.alternating import relative_violation
 from gsnmf.nmf.results import NMFResult
 from gsnmf.support.arrays import Doubles, Floats
-from gsnmf.support.reasons import StopReason
+from gsnmf.support.reasons import StopReason, iteration_reason
 
 _SWEEPS = 3
 """Sweeps over each factor per iteration; they cost less than the Gram matrices that they share."""
@@ -46,11 +46,8 @@ def solve_observed_hals(
         violation = float(descend_rows(observed.entries, F, W, 0).sum())
         violation += float(descend_rows(observed.T.entries, W, F, 0).sum())
         optimality = relative_violation(violation, objective[-1], norm)
-        reason = StopReason.TOLERANCE_REACHED
-        if optimality <= tolerance:
-            break
-        reason = StopReason.MAX_ITERATIONS_REACHED
-        if len(objective) > max_iterations:
+        reason = iteration_reason(optimality, tolerance, len(objective) - 1, max_iterations)
+        if reason is not None:
             break
         descend_rows(observed.entries, F, W, _SWEEPS)
         descend_rows(observed.T.entries, W, F, _SWEEPS)

@@ -23,6 +23,19 @@ class StopReason(StrEnum):
     """The factors grow without bound."""
 
 
+def iteration_reason(optimality: float, tolerance: float, n_iterations: int, max_iterations: int) -> StopReason | None:
+    """Why an iteration ends at this point: at its tolerance or at its limit; None if it goes on.
+
+    Examples
+    --------
+    >>> iteration_reason(1e-3, 1e-4, 7, 100) is None
+    True
+    """
+    if optimality <= tolerance:
+        return StopReason.TOLERANCE_REACHED
+    return StopReason.MAX_ITERATIONS_REACHED if n_iterations >= max_iterations else None
+
+
 def selection_reason(n_selected: int, wanted: int) -> StopReason:
     """Why a choice of ``n_selected`` of ``wanted`` columns and rows ended.
 

@@ -67,8 +67,8 @@ def window_coherence(topics: Sequence[Indices], documents: Sequence[Indices], wi
 
     Returns
     -------
-    array of length len(topics)
-        NaN for a topic of fewer than two words.
+    array
+        As from `document_coherence`.
 
     Examples
     --------
