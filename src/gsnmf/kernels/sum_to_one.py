@@ -14,9 +14,20 @@ import math
 
 import numba
 import numpy as np
+import scipy.linalg
 from numpy.typing import NDArray
 
-from gsnmf.kernels.active_set import N_BUFFERS, Points, active_set, append, slope
+from gsnmf.kernels.active_set import (
+    N_BUFFERS,
+    SOLUTION,
+    Points,
+    active_set,
+    append,
+    factor_positive,
+    least_squares,
+    slope,
+    without_zeros,
+)
 from gsnmf.kernels.compilation import compiled
 from gsnmf.kernels.threads import N_CHUNKS, loop
 from gsnmf.support.arrays import Doubles
@@ -43,9 +54,11 @@ def simplex_least_squares(triangle: Doubles, targets: Doubles) -> Doubles:
 
     Notes
     -----
-    The active-set method of Wolfe (`gsnmf.kernels.active_set`), started at the nearest column. It ends, after finitely
-    many steps that each lower the error, at a point that satisfies the optimality conditions. The cost is O(r^3)
-    operations per step and target, and no memory per target.
+    First the sum alone is asked for, which is one product for all targets. Columns with negative weights leave, all at
+    once, until the weights of the others are positive. From there the active-set method of Wolfe
+    (`gsnmf.kernels.active_set`) lets back in what left too early. It ends, after finitely many steps that each lower
+    the error, at a point that satisfies the optimality conditions. Where columns are affinely dependent it starts at
+    the nearest column instead. The cost is O(r^3) operations per step and target, and no memory per target.
 
     References
     ----------
@@ -68,11 +81,22 @@ def simplex_least_squares(triangle: Doubles, targets: Doubles) -> Doubles:
     columns[:, : len(upper)] = upper.T  # row i holds column i: i + 1 entries, then zeros
     right = np.zeros((len(targets), r))
     right[:, : len(upper)] = targets @ (basis[:k] / size) + basis[k]
-    X = np.zeros((len(targets), r))
     gram = columns @ columns.T
+    X = _positive_in_sum(gram, right @ columns.T)
     points = Points(columns, gram, math.sqrt(gram.diagonal().max()))
     _solve_rows(X, points, right, True, work=8 * X.size * r)
     return X
+
+
+def _positive_in_sum(gram: Doubles, linear: Doubles) -> Doubles:
+    """Ones where the weights that sum to one, of any sign, are positive; all zero if they are not unique."""
+    try:
+        factor = scipy.linalg.cho_factor(gram)
+    except np.linalg.LinAlgError:
+        return np.zeros_like(linear)
+    weights, shift = scipy.linalg.cho_solve(factor, linear.T).T, scipy.linalg.cho_solve(factor, np.ones(len(gram)))
+    missing = (1.0 - weights.sum(axis=1)) / shift.sum()
+    return np.ascontiguousarray(weights > -missing[:, None] * shift, dtype=np.float64)
 
 
 @loop()
@@ -86,7 +110,40 @@ def _solve_chunk(X: Doubles, points: Points, targets: Doubles, with_sum: bool, c
     n, r = X.shape
     lower, buffers, indices = np.empty((r, r)), np.empty((N_BUFFERS, r)), np.empty(r, dtype=np.int64)
     for j in range(chunk, n, N_CHUNKS):
-        from_nearest(X[j], points, targets[j], with_sum, lower, buffers, indices)
+        if not _from_guess(X[j], points, targets[j], with_sum, lower, buffers, indices):
+            from_nearest(X[j], points, targets[j], with_sum, lower, buffers, indices)
+
+
+@compiled(inner=True, reordered=True)
+def _from_guess(
+    x: Doubles,
+    points: Points,
+    target: Doubles,
+    with_sum: bool,
+    lower: Doubles,
+    buffers: Doubles,
+    indices: NDArray[np.int64],
+) -> bool:
+    """The active-set method from the positive entries of x; False, with x zero, if there are none or they depend.
+
+    Columns without weight leave until all that are left have one: then x is the solution on its positive entries.
+    """
+    z, n_without = buffers[SOLUTION], int(np.int64(1))
+    size = factor_positive(x, points.gram, lower, indices)
+    while size > 0:
+        least_squares(points.columns, indices, size, target, with_sum, lower, buffers)
+        n_without = int(np.int64(0))
+        for a in range(size):
+            x[indices[a]] = z[a] if z[a] > 0.0 else 0.0
+            n_without += not z[a] > 0.0
+        if n_without == 0:
+            threshold = _threshold(target, points.longest)
+            active_set(x, points.columns, points.gram, target, threshold, with_sum, lower, buffers, indices, size)
+            return True
+        size = without_zeros(x, points.gram, lower, indices, size)
+    for i in range(x.size):
+        x[i] = 0.0
+    return False
 
 
 @compiled(inner=True, reordered=True)
@@ -101,13 +158,20 @@ def from_nearest(
 ) -> None:
     """The active-set method for one target, from the nearest column. On entry x is zero and ``with_sum`` is True."""
     columns, gram, longest = points
-    nearest, best, squared = int(np.int64(0)), -np.inf, 0.0
+    nearest, best = int(np.int64(0)), -np.inf
     for i in range(x.size):
         value = slope(columns, i, target) - 0.5 * gram[i, i]
-        squared += target[i] * target[i]
         if value > best:
             nearest, best = i, value
     x[nearest] = 1.0  # a vertex is the solution on itself
     append(gram, nearest, lower, indices, int(np.int64(0)))
-    threshold = _PRECISION * math.sqrt(squared) * longest
+    threshold = _threshold(target, longest)
     active_set(x, columns, gram, target, threshold, with_sum, lower, buffers, indices, int(np.int64(1)))
+
+
+@compiled(inner=True, reordered=True)
+def _threshold(target: Doubles, longest: float) -> float:
+    squared = 0.0
+    for k in range(target.size):
+        squared += target[k] * target[k]
+    return _PRECISION * math.sqrt(squared) * longest

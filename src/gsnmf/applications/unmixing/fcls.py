@@ -41,7 +41,7 @@ def fcls(pixels: Any, endmembers: Any, *, sum_to_one: bool = True) -> Doubles:
     Notes
     -----
     One product of the pixels with r vectors reduces the problem to r dimensions, where
-    `gsnmf.kernels.simplex.simplex_least_squares` solves it.
+    `gsnmf.kernels.sum_to_one.simplex_least_squares` solves it.
 
     Examples
     --------
