@@ -1,11 +1,13 @@
 """The benchmarks run and print; what they measure is not a matter for tests."""
 
 import pickle
+import re
 import subprocess
 import sys
 import time
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -205,3 +207,8 @@ def test_the_model_of_a_cluster_names_what_takes_longest():
     ):
         assert pass_cost(problem, replace(cluster, **change)).bottleneck == bottleneck
     assert pass_cost(problem, replace(cluster, n_workers=20)).seconds < short.seconds
+
+
+def test_the_page_of_figures_names_every_benchmark():
+    page = (Path(__file__).parents[1] / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"`gsnmf bench ([a-z]+)`", page)) == set(benchmarks.available())
