@@ -1,42 +1,115 @@
-"""Every page of docs/ keeps its promises: its Python examples run, in order, and its pictures and links are there.
+"""The README and every page of docs/ keep their promises: examples run, outputs are right, pictures and links exist.
 
-The examples of docs/guide/large_data.md need a cluster and are run by tests/test_scaling_docs.py.
+The Python blocks of a page run in order, in one namespace and in an empty folder. A block of ``text`` that follows one
+is what it prints. A block of ``console`` holds commands after ``$``, each with what it prints, or with nothing if the
+page does not show it. ``<!-- needs: zarr, pyarrow -->`` on a page names what must be installed to run it.
 """
 
+import io
 import re
+import shlex
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+
+from gsnmf.commands import app
+from gsnmf.commands.methods import in_markdown
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-PAGES = sorted(DOCS.rglob("*.md"))
-EXAMPLES = {
-    "guide/members": 2,
-    "guide/missing": 2,
-    "guide/rank": 4,
-    "theory/convex": 1,
-    "theory/identifiability": 4,
-    "theory/successive_projection": 1,
-}
-"""How many examples the pages have: none may be lost to a typing error in its fence."""
+PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
+EXECUTED = {"python", "console"}
+SHOWN = {"text", "sh", "bibtex", ""}
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_examples_run(name, tmp_path, monkeypatch):
+def blocks(page):
+    """The fenced blocks of a page: kind, text, and whether nothing but white space is between it and the one before."""
+    text = page.read_text(encoding="utf-8")
+    end = 0
+    for match in FENCE.finditer(text):
+        yield match[1], match[2], not text[end : match.start()].strip()
+        end = match.end()
+
+
+def with_examples():
+    return [page for page in PAGES if any(kind in EXECUTED for kind, _, _ in blocks(page))]
+
+
+def name(page):
+    return page.relative_to(ROOT).with_suffix("").as_posix()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_no_block_is_lost_to_a_typing_error(page):
+    for kind, text, _ in blocks(page):
+        assert kind in EXECUTED | SHOWN or kind.startswith("{"), f"{kind}\n{text}"
+    assert page.read_text(encoding="utf-8").count("\n```") % 2 == 0
+
+
+@pytest.mark.parametrize("page", with_examples(), ids=name)
+def test_examples_run_and_print_what_the_page_says(page, tmp_path, monkeypatch):
+    for needed in re.findall(r"<!-- needs: (.*?) -->", page.read_text(encoding="utf-8")):
+        for module in needed.split(", "):
+            pytest.importorskip(module)
     monkeypatch.chdir(tmp_path)
-    page = DOCS / f"{name}.md"
-    blocks = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-    assert len(blocks) == EXAMPLES[name]
-    names = {"__name__": "example"}
-    for block in blocks:
-        exec(compile(block, str(page), "exec"), names)
+    with scheduler(monkeypatch) if "DASK_SCHEDULER_ADDRESS" in page.read_text(encoding="utf-8") else nullcontext():
+        names = {"__name__": "example"}
+        printed = None
+        for kind, text, adjacent in blocks(page):
+            if kind == "python":
+                printed = run_python(text, names, page)
+            elif kind == "console":
+                run_commands(text)
+            elif kind == "text" and adjacent and printed is not None:
+                assert printed == text
+                printed = None
+        if "client" in names:
+            names["client"].close()
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).with_suffix("").as_posix())
+def run_python(text, names, page):
+    """Run a block, and return what it prints, without white space at ends of lines."""
+    with redirect_stdout(io.StringIO()) as output:
+        exec(compile(text, str(page), "exec"), names)
+    return "".join(line.rstrip() + "\n" for line in output.getvalue().splitlines())
+
+
+def run_commands(text):
+    """Run what follows ``$``, and compare what it prints if the block shows it."""
+    for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+        command, _, expected = part.partition("\n")
+        program, *arguments = shlex.split(command)
+        assert program == "gsnmf", command
+        outcome = CliRunner().invoke(app, arguments)
+        assert outcome.exit_code == 0, outcome.output
+        if expected:
+            assert [line.rstrip() for line in outcome.output.splitlines()] == expected.splitlines()
+
+
+@contextmanager
+def scheduler(monkeypatch):
+    """A local cluster stands for an existing one."""
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"
+    ) as cluster:
+        monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", cluster.scheduler_address)
+        yield
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
 def test_pictures_and_links_are_there(page):
-    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
-        if "/gallery/" in target:
-            assert (ROOT / "examples" / Path(target).name).with_suffix(".py").exists(), target
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):
+        if "gallery/" in target:
+            example = re.sub(r"sphx_glr_|(_\d{3}|_thumb)(?=\.png)", "", Path(target).name)
+            assert example == "index.rst" or (ROOT / "examples" / example).with_suffix(".py").exists(), target
         elif "://" not in target:
             assert (page.parent / target).exists(), target
+
+
+def test_the_table_of_methods_is_that_of_the_library():
+    assert in_markdown() in (DOCS / "guide" / "methods.md").read_text(encoding="utf-8")

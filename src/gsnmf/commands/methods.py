@@ -27,7 +27,7 @@ def methods(
 
 
 def in_markdown() -> str:
-    """The table of the README."""
+    """The table of docs/guide/methods.md."""
     rows = ((f'`"{m.name}"`', m.selects, m.guarantee, m.cost) for m in gsnmf.methods())
     lines = [("`method=`", "chooses", "what is known", "cost"), *rows]
     text = [f"| {' | '.join(cells)} |" for cells in lines]
