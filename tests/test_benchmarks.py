@@ -187,7 +187,12 @@ def test_quick_run_of_the_scale_benchmark_prints_slopes_and_the_plan():
     pytest.importorskip("distributed")
     command = [sys.executable, "-m", "gsnmf", "bench", "scale", "--quick"]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
-    for start in ("time goes with entries", "time goes with rank", "efficiency of two workers", "Model: 1e9 x 1e6"):
+    for start in (
+        "time grows with the entries",
+        "time grows with the rank",
+        "efficiency of two workers",
+        "Model: 1e9 x 1e6",
+    ):
         assert any(line.startswith(start) for line in lines), start
     assert any("same picks" in line for line in lines)
 

@@ -298,7 +298,7 @@ def test_published_figures():
         ("tr11", "auto", 75.0, (6, 3), ""),
         ("tr11", "gspa", 74.30, (6, 3), "weights solved"),
         ("tr11", "gspa", 73.0, (5, 4), "(5, 4) in place of (6, 3)"),
-        ("tr11", "gspa", 73.0, (6, 3), "another choice"),
+        ("tr11", "gspa", 73.0, (6, 3), "a different choice"),
         ("tr11", "nmf", 76.35, (0, 0), "better than the paper's"),
         ("ORL", "svd", 90.46, (0, 0), "another way"),
     ],

@@ -228,18 +228,23 @@ def mixtures_have_few_members(case: Case) -> None:
     assert abs(error - result.relative_error) <= 1e-7, (error, result.relative_error)
 
 
+def _obedient(case: Case, M: np.ndarray, rank: Any, wishes: gsnmf.Constraints) -> gsnmf.Factorization | None:
+    """The factorization under constraints; None if the method refuses them."""
+    try:
+        return _factorize(case.hold(M), rank, case.method, constraints=wishes)
+    except ValueError as error:
+        if "Dask array" in str(error):
+            raise
+        assert "constraints" in str(error) or "zero" in str(error) or "include" in str(error), error  # noqa: PT017
+        return None
+
+
 def constraints_are_obeyed(case: Case) -> None:
     """What is included is chosen, what is excluded is not; or the request is refused."""
     M, rng = case.ordinary, case.rng
     column, row = int(rng.integers(case.n)), int(rng.integers(case.m))
     wishes = gsnmf.Constraints(include_columns=[column], exclude_rows=[row])
-    try:
-        result = _factorize(case.hold(M), case.rank, case.method, constraints=wishes)
-    except ValueError as error:
-        if "Dask array" in str(error):
-            raise
-        assert "constraints" in str(error) or "zero" in str(error) or "include" in str(error), error  # noqa: PT017
-        return
+    result = _obedient(case, M, case.rank, wishes)
     if result is not None:
         assert column in result.columns
         assert row not in result.rows
@@ -250,13 +255,7 @@ def included_copies_are_chosen(case: Case) -> None:
     M = case.ordinary
     M = np.hstack([M, M[:, :1]])
     wishes = gsnmf.Constraints(include_columns=[0, case.n])
-    try:
-        result = _factorize(case.hold(M), max(2, case.rank), case.method, constraints=wishes)
-    except ValueError as error:
-        if "Dask array" in str(error):
-            raise
-        assert "constraints" in str(error) or "zero" in str(error) or "include" in str(error), error  # noqa: PT017
-        return
+    result = _obedient(case, M, max(2, case.rank), wishes)
     if result is not None:
         assert {0, case.n} <= set(result.columns.tolist())
         error = float(np.linalg.norm(M - _dense(result.reconstruct()))) / _norm(M)

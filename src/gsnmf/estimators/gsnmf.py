@@ -18,11 +18,14 @@ from gsnmf.estimators.fitting import Importance, factorized
 from gsnmf.estimators.input import checked_weight
 from gsnmf.estimators.learned import REMEMBERED, Learned
 from gsnmf.estimators.naming import index_names, index_of, named_constraints
+from gsnmf.estimators.reporting import gather_model
+from gsnmf.estimators.saving import load_model, save_model
 from gsnmf.estimators.tables import component_table, sample_table
 from gsnmf.kernels.compilation import announced_compilation
 from gsnmf.matrices.entrance import Negative
 from gsnmf.matrices.observed import MissingValues
 from gsnmf.matrices.wrapping import check_block
+from gsnmf.reports.page import write_report
 from gsnmf.search.automatic import Effort
 from gsnmf.selection.constraints import Constraints
 from gsnmf.support.arrays import Floats
@@ -370,24 +373,17 @@ class GSNMF(TransformerMixin, Learned):  # type: ignore[misc]
         compare : bool
             Compute the bound that tells how much any components of this number could explain.
         """
-        from gsnmf.estimators.reporting import gather_model
-        from gsnmf.reports.page import write_report
-
         names = self._names(feature_names, sample_names)
         write_report(gather_model(self, X, names, title=title, compare=compare), path)
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model to a file, without the training data and without pickle; `load` reads it."""
-        from gsnmf.estimators.saving import save_model
-
         check_is_fitted(self)
         save_model(self, path)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read a model that `save` wrote. It can do everything but show the training data; `report` asks for them."""
-        from gsnmf.estimators.saving import load_model
-
         return load_model(cls, path)
 
     def __sklearn_tags__(self) -> Tags:

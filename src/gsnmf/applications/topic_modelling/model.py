@@ -10,16 +10,20 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from gsnmf.applications.topic_modelling import measures
 from gsnmf.applications.topic_modelling.assignment import coefficients, nearest_topics
 from gsnmf.applications.topic_modelling.coherence import document_coherence, window_coherence
 from gsnmf.applications.topic_modelling.dates import Date, periods
 from gsnmf.applications.topic_modelling.passages import Passage, find_passage
+from gsnmf.applications.topic_modelling.reporting import gather_documents
+from gsnmf.applications.topic_modelling.saving import load_model, write_model
 from gsnmf.applications.topic_modelling.vocabulary import check_texts, nonnegative, word_sequences
 from gsnmf.choice.rank_choice import RankChoice
 from gsnmf.choice.stability import Stability
 from gsnmf.matrices.protocol import largest_of
+from gsnmf.reports.documents import write_documents
 from gsnmf.results import Factorization
 from gsnmf.support.arrays import Doubles, Floats, Indices
 from gsnmf.support.tables import Table
@@ -275,8 +279,6 @@ class TopicModel:
 
     def agreement(self) -> tuple[float, float]:
         """Normalised mutual information and adjusted Rand index of topics and labels; both are at most 1."""
-        from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
-
         if not self.labels:
             raise ValueError("the documents have no labels; give labels= to topics().")
         found = self.document_topics
@@ -316,23 +318,16 @@ class TopicModel:
         compare : bool
             Compute the bound that tells how much any factors of this number could explain.
         """
-        from gsnmf.applications.topic_modelling.reporting import gather_documents
-        from gsnmf.reports.documents import write_documents
-
         write_documents(gather_documents(self, title=title, bound=compare), path)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the whole model to an ``.npz`` file, with the texts and without pickle; `load` reads it."""
-        from gsnmf.applications.topic_modelling.saving import write_model
-
         with whole_file(path) as stream:
             write_model(self, stream)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> TopicModel:
         """Read a model that `save` wrote; it can do everything that the model could."""
-        from gsnmf.applications.topic_modelling.saving import load_model
-
         return load_model(cls, path)
 
     def _leading(self, topic: int) -> tuple[Kind, Indices, Floats]:

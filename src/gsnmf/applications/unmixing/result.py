@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gsnmf.applications.unmixing.number_of_endmembers import EndmemberCount
+from gsnmf.applications.unmixing.page import render
+from gsnmf.applications.unmixing.plots import plot_chosen_pixels, plot_maps, plot_spectra
 from gsnmf.applications.unmixing.spectral_distances import spectral_angle
 from gsnmf.support.archives import one_error, read_saved
 from gsnmf.support.arrays import Doubles, Flags, Floats, Indices
@@ -149,20 +151,14 @@ class Unmixing:
 
     def plot_spectra(self, *, ax: Axes | None = None) -> Axes:
         """Draw the spectra over the wavelengths; see `gsnmf.plotting.plot_spectra`."""
-        from gsnmf.applications.unmixing.plots import plot_spectra
-
         return plot_spectra(self, ax=ax)
 
     def plot_maps(self) -> Figure:
         """Draw the abundances as maps on one scale; see `gsnmf.plotting.plot_maps`."""
-        from gsnmf.applications.unmixing.plots import plot_maps
-
         return plot_maps(self)
 
     def plot_chosen_pixels(self, *, ax: Axes | None = None) -> Axes:
         """Mark the chosen pixels on a picture of the scene; see `gsnmf.plotting.plot_chosen_pixels`."""
-        from gsnmf.applications.unmixing.plots import plot_chosen_pixels
-
         return plot_chosen_pixels(self, ax=ax)
 
     def report(self, path: str | Path, *, title: str = "", parameters: dict[str, str] | None = None) -> None:
@@ -176,8 +172,6 @@ class Unmixing:
         parameters : dict of str to str, optional
             What else to say about how the result was made.
         """
-        from gsnmf.applications.unmixing.page import render
-
         page = render(self, title, parameters or {})
         with whole_file(path) as stream:
             stream.write(page.encode())
