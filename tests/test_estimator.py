@@ -450,6 +450,18 @@ class TestWords:
         for sample in (row, list(row), row[None, :], sp.csr_array(row[None, :])):
             assert model.explain(sample).rows == expected
 
+    def test_explain_takes_the_name_of_a_sample(self, weather):
+        model = GSNMF((1, 2)).fit(weather.set_axis(["mon", "tue", "wed", "thu", "fri"]))
+        assert model.explain("thu").rows == model.explain(3).rows
+        with pytest.raises(TypeError, match=r"got 'sat'"):
+            model.explain("sat")
+
+    def test_long_names_lose_their_middle_as_text_alone(self, weather):
+        names = [f"{'a long name of a day' * 5} {day}" for day in range(5)]
+        table = GSNMF((0, 3)).fit(weather.set_axis(names)).topics(n_samples=2)
+        assert max(map(len, repr(table).splitlines())) < 220
+        assert set(table.to_frame()["name"]) <= set(names)
+
     def test_nothing_to_explain(self, weather):
         model = GSNMF((0, 3)).fit(weather.to_numpy())
         table = model.explain(np.zeros(5))
@@ -460,7 +472,7 @@ class TestWords:
         model = GSNMF((0, 3)).fit(weather.to_numpy())
         with pytest.raises(ValueError, match=r"sample must be in \[0, 4\] or a sample itself; got 5"):
             model.explain(5)
-        with pytest.raises(TypeError, match=r"sample must be the number of a training sample .*; got 'rain'"):
+        with pytest.raises(TypeError, match=r"sample must be the number or name of a training sample.*; got 'rain'"):
             model.explain("rain")
         with pytest.raises(ValueError, match=r"sample must be one sample; got 5"):
             model.explain(weather.to_numpy())

@@ -23,6 +23,7 @@ def test_planted_indices_come_back(sure, planted_result):
     assert sure.overall.mean() > 0.95
     assert not sure.doubtful.any()
     assert (sure.agreements > 0.95).all()
+    np.testing.assert_allclose(sure.similarities.mean(axis=1), sure.agreements)
     np.testing.assert_array_equal(sure.columns, planted_result.columns)
 
 
@@ -39,6 +40,16 @@ def test_what_noise_chooses_does_not_come_back():
     sure = gsnmf.stability(noise, gsnmf.factorize(noise, 5, effort="fast"), n_repeats=2)
     assert sure.overall.mean() < 0.3
     assert sure.doubtful.sum() >= 4
+
+
+def test_a_factor_comes_back_without_the_column_that_stood_for_it():
+    """Columns of one source with much noise: a different one is chosen every time, for nearly the same factor."""
+    rng = np.random.default_rng(0)
+    sources = np.kron(np.eye(2), np.ones((30, 1)))
+    matrix = sources @ np.kron(np.eye(2), np.ones((1, 20))) * rng.uniform(0.3, 1.7, (60, 40))
+    sure = gsnmf.stability(matrix, gsnmf.factorize(matrix, (2, 0), effort="fast"), n_repeats=4)
+    assert sure.overall.mean() < 0.75
+    assert (sure.similarity > 0.8).all()
 
 
 def test_a_parallel_column_stands_in():
@@ -100,6 +111,6 @@ def test_report_and_command(tmp_path, monkeypatch, capsys):
 def test_topics_show_it(tmp_path):
     texts = ["tea and cake", "green tea", "tea with cake", "cars on roads", "cars", "fast cars on roads"] * 2
     model = gsnmf.applications.topics(texts, 2, min_df=1, effort="fast", stability=True)
-    assert model.stability.overall.shape == (2,)
+    assert model.stability.overall.shape == model.stability.similarity.shape == (2,)
     model.report(tmp_path / "page.html")
     assert "stability <b>" in (tmp_path / "page.html").read_text()

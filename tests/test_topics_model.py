@@ -204,6 +204,7 @@ class TestVocabulary:
     ("arguments", "error", "message"),
     [
         ({"texts": "one text"}, TypeError, "texts must be a sequence of documents; got one str"),
+        ({"texts": pd.DataFrame({"text": ["tea"]})}, TypeError, "got a table. Give the column that holds the texts"),
         ({"texts": ["a", 3]}, TypeError, "texts must be strings; got int at position 1"),
         ({"texts": []}, ValueError, "at least one document"),
         ({"texts": ["tea"] * 3, "labels": ["a"]}, ValueError, "labels must have one entry for each of the 3 documents"),

@@ -78,9 +78,10 @@ def test_what_is_not_known_is_not_shown(findings):
     assert "stability" not in page
     assert page.count("Next best: <bdi>") == 3
     other = (Substitute("other", "chosen", 0.02),)
-    cards = tuple(replace(card, stability=0.75, alternatives=other) for card in findings.cards)
+    cards = tuple(replace(card, stability=0.75, chosen_again=0.2, alternatives=other) for card in findings.cards)
     page = render_documents(replace(findings, cards=cards))
     assert page.count("stability <b>75.0") == 3
+    assert page.count("chosen again in 20.0") == 3
     assert page.count("Next best: <bdi>other</bdi> (0.02 points less)</p>") == 3
     bare = replace(findings, cards=tuple(replace(card, alternatives=()) for card in findings.cards))
     assert "Next best" not in render_documents(bare)

@@ -21,12 +21,25 @@ def agreement(left: Floats, right: Floats, other_left: Floats, other_right: Floa
     >>> agreement(eye[:, :2], eye[:, :2], eye[:, 1:], eye[:, 1:])
     0.5
     """
+    most = max(left.shape[1], other_left.shape[1])
+    return float(matched_similarities(left, right, other_left, other_right).sum() / most) if most else 1.0
+
+
+def matched_similarities(left: Floats, right: Floats, other_left: Floats, other_right: Floats) -> Doubles:
+    """Similarity of each factor of the first factorization to its match in the second; see `agreement`.
+
+    Examples
+    --------
+    >>> eye = np.eye(3)
+    >>> matched_similarities(eye[:, :2], eye[:, :2], eye[:, 1:], eye[:, 1:])
+    array([0., 1.])
+    """
     similarities = unit_columns(left).T @ unit_columns(other_left)
     similarities *= unit_columns(right).T @ unit_columns(other_right)
-    if similarities.size == 0:
-        return float(similarities.shape[0] == similarities.shape[1])
-    matched = linear_sum_assignment(-similarities)
-    return float(similarities[matched].sum() / max(similarities.shape))
+    found = np.zeros(left.shape[1])
+    own, other = linear_sum_assignment(-similarities)
+    found[own] = similarities[own, other]
+    return found
 
 
 def unit_columns(block: Floats) -> Doubles:

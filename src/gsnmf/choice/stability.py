@@ -7,7 +7,8 @@ The matrix is changed in three ways, each on its own and many times, and factori
 - columns are resampled in the same way;
 - noise of the size of the residual is added, to the stored entries of a sparse matrix.
 
-A chosen column has come back if it, or a column nearly parallel to it, is chosen again.
+A chosen column has come back if it, or a column nearly parallel to it, is chosen again. Its factor can come back
+without it: another column or a row may then stand for the same factor.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from gsnmf.choice.input import matrix_of
-from gsnmf.choice.matching import agreement, unit_columns
+from gsnmf.choice.matching import matched_similarities, unit_columns
 from gsnmf.factorization.path import Request, solve
 from gsnmf.factorization.registry import Ranks, find_method
 from gsnmf.matrices import InMemoryMatrix
@@ -63,6 +64,8 @@ class Stability(ShownAsTable, Record):
         `gsnmf.choice.matching.agreement`.
     n_repeats : int
         Refits for each of the three.
+    similarities : array, shape (3, r)
+        Mean similarity of each factor to its match in the refits, from 0 to 1, whatever stands for the match.
     """
 
     columns: Indices
@@ -70,11 +73,17 @@ class Stability(ShownAsTable, Record):
     frequencies: Doubles
     agreements: Doubles
     n_repeats: int
+    similarities: Doubles
 
     @property
     def overall(self) -> Doubles:
         """Mean of the three frequencies of each chosen column, then of each chosen row."""
         return np.asarray(self.frequencies.mean(axis=0))
+
+    @property
+    def similarity(self) -> Doubles:
+        """Mean of the three similarities of each factor."""
+        return np.asarray(self.similarities.mean(axis=0))
 
     @property
     def doubtful(self) -> Flags:
@@ -148,17 +157,23 @@ def stability(
     rng = np.random.default_rng(random_state)
     request, known = _request(result, constraints), _Known(held, result)
     tell = progress or log_progress
-    frequencies, agreements = [], []
+    frequencies, agreements, similarities = [], [], []
     for number, change in enumerate(CHANGES):
-        back, agreed = np.zeros(known.size), 0.0
+        back, similar, agreed = np.zeros(known.size), np.zeros(known.size), 0.0
         for repeat, changed in enumerate(_changed_matrices(held, result, change, repeats, rng), 1):
             refit = solve(hold(changed.data), request)
             back += known.came_back(refit)
-            agreed += known.agreement(refit, changed)
+            found = known.similarities(refit, changed)
+            similar += found
+            most = max(known.size, refit.selection.n_selected)
+            agreed += float(found.sum()) / most if most else 1.0
             tell(change, number * repeats + repeat, float(len(CHANGES) * repeats), refit.quality)
         frequencies.append(back / repeats)
         agreements.append(agreed / repeats)
-    return Stability(result.columns, result.rows, np.array(frequencies), np.array(agreements), repeats)
+        similarities.append(similar / repeats)
+    return Stability(
+        result.columns, result.rows, np.array(frequencies), np.array(agreements), repeats, np.array(similarities)
+    )
 
 
 @dataclass(frozen=True)
@@ -191,10 +206,10 @@ class _Known:
         same = known[:, None] == found[None, :]
         return np.asarray((same | (cosines >= _PARALLEL)).any(axis=1))
 
-    def agreement(self, refit: Factorization, changed: _Changed) -> float:
-        """Agreement of all factors, the original ones scaled like the changed matrix."""
+    def similarities(self, refit: Factorization, changed: _Changed) -> Doubles:
+        """Similarity of each factor to its match, the original factors scaled like the changed matrix."""
         left, right = self.left * changed.row_scales[:, None], self.right * changed.column_scales[:, None]
-        return agreement(left, right, np.asarray(refit.W), np.asarray(refit.H).T)
+        return matched_similarities(left, right, np.asarray(refit.W), np.asarray(refit.H).T)
 
 
 def _request(result: Factorization, constraints: Constraints | None) -> Request:

@@ -14,7 +14,7 @@ import typer
 
 from gsnmf.commands.options import Effort, Encoding
 from gsnmf.commands.progress import stages
-from gsnmf.support.words import price
+from gsnmf.support.words import abridged, percent, price
 
 if TYPE_CHECKING:
     from gsnmf.applications.topic_modelling.model import TopicModel
@@ -41,6 +41,9 @@ Examples:
   gsnmf topics articles/ --rank 20 --ngrams 2
   gsnmf topics berichte.jsonl --stop-words stopwords-de.txt --date-column datum
 """
+
+_LONGEST_NAME = 16
+"""Characters of a name in the printed table."""
 
 
 class Language(StrEnum):
@@ -200,12 +203,14 @@ def _print(
 
         console = Console(highlight=False)
         console.print(f"[bold]{escape(short['sentence'])}.[/bold]")
-        table = Table("share", "coherence", "words", "next best", "a passage")
+        sure = any("stability" in topic for topic in short["topics"])
+        table = Table("share", "coherence", *(["stability"] if sure else []), "words", "next best", "a passage")
         for topic in short["topics"]:
             coherence = "–" if topic["coherence"] is None else f"{topic['coherence']:.2f}"
             passage = textwrap.shorten(next(iter(topic["passages"]), ""), 110, placeholder=" …")
             others = ", ".join(_told(other, len(topic["chosen"]) > 1) for other in topic["alternatives"])
-            cells = (f"{100 * topic['share']:.1f} %", coherence, ", ".join(topic["words"][:8]), others, passage)
+            stable = [percent(topic["stability"])] if sure else []
+            cells = (percent(topic["share"]), coherence, *stable, ", ".join(topic["words"][:8]), others, passage)
             table.add_row(*map(escape, cells))
         console.print(table)
         typer.echo(f"Page: {page}")
@@ -215,5 +220,5 @@ def _print(
 
 def _told(other: dict[str, Any], mixed: bool) -> str:
     """A substitute and its price: "break (0.02 points less)"."""
-    replaced = f" for {other['chosen']}" if mixed else ""
-    return f"{other['name']}{replaced} ({price(other['points_lost'])})"
+    replaced = f" for {abridged(other['chosen'], _LONGEST_NAME)}" if mixed else ""
+    return f"{abridged(other['name'], _LONGEST_NAME)}{replaced} ({price(other['points_lost'])})"

@@ -335,8 +335,8 @@ class GSNMF(TransformerMixin, Learned):  # type: ignore[misc]
 
         Parameters
         ----------
-        sample : int, or array-like, Series or sparse row with n_features entries
-            Number of a training sample, or any sample.
+        sample : int or str, or array-like, Series or sparse row with n_features entries
+            Number of a training sample, its name in the DataFrame's index, or any sample.
         feature_names, sample_names
             As for `topics`.
 

@@ -62,7 +62,9 @@ class Learned(BaseEstimator):  # type: ignore[misc]
         return data.held
 
     def _one_sample(self, sample: Any) -> Matrix | Observed:
-        """One row: a training sample by its number, or the sample given."""
+        """One row: a training sample by its number or name, or the sample given."""
+        if isinstance(sample, str) and self.sample_names_in_ and sample in self.sample_names_in_:
+            sample = self.sample_names_in_.index(sample)
         if isinstance(sample, numbers.Integral):
             number = int(sample)
             if not 0 <= number < self.n_samples_fit_:
@@ -70,7 +72,9 @@ class Learned(BaseEstimator):  # type: ignore[misc]
             sample = self.result_.source.T.raw_columns(np.array([number])).T
             return self._admitted(sample, names=False)
         if sample is None or isinstance(sample, str):
-            raise TypeError(f"sample must be the number of a training sample or a sample itself; got {sample!r}.")
+            raise TypeError(
+                f"sample must be the number or name of a training sample, or a sample itself; got {sample!r}."
+            )
         if hasattr(sample, "to_frame"):  # a row of a DataFrame
             sample = sample.to_frame().T
         elif np.ndim(sample) == 1:

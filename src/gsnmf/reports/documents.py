@@ -56,7 +56,9 @@ class TopicCard:
     hue : float
         Its colour, in degrees.
     stability : float or None
-        How often the topic is found again in parts of the collection; None if it was not measured.
+        How similar the topics found in changed data are to it, from 0 to 1; None if it was not measured.
+    chosen_again : float or None
+        How often the same words or documents are chosen for changed data; None if it was not measured.
     alternatives : tuple of Substitute
         What could have been chosen instead, if known.
     """
@@ -75,6 +77,7 @@ class TopicCard:
     similar: tuple[tuple[int, str, float], ...]
     hue: float
     stability: float | None = None
+    chosen_again: float | None = None
     alternatives: tuple[Substitute, ...] = ()
 
 

@@ -8,15 +8,21 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
+from gsnmf.support.words import abridged
+
 if TYPE_CHECKING:
     import pandas as pd
 
+_LONGEST_CELL, _LONGEST_NAME = 80, 40
+"""Characters of a cell of text, and of each name in a cell of several; longer ones lose their middle."""
 _CELL = 'style="text-align: left; vertical-align: top"'
 
 
 @dataclass(frozen=True, repr=False)
 class Table:
     """Rows of cells under a header, which shows itself as text, or as HTML in a notebook.
+
+    As text, long names lose their middle; ``rows`` and `to_frame` have them whole.
 
     Attributes
     ----------
@@ -36,7 +42,7 @@ class Table:
         return len(self.rows)
 
     def __repr__(self) -> str:
-        lines = text_table(self.header, [[_shown(cell) for cell in row] for row in self.rows])
+        lines = text_table(self.header, [[_short(cell) for cell in row] for row in self.rows])
         return "\n".join(([self.caption] if self.caption else []) + lines)
 
     def _repr_html_(self) -> str:
@@ -100,6 +106,12 @@ def html_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
     body = "".join(line("td", cells) for cells in rows)
     return f"<table><thead>{line('th', header)}</thead><tbody>{body}</tbody></table>"
+
+
+def _short(cell: object) -> str:
+    if isinstance(cell, tuple):
+        return ", ".join(abridged(str(name), _LONGEST_NAME) for name in cell)
+    return abridged(_shown(cell), _LONGEST_CELL)
 
 
 def _shown(cell: object) -> str:

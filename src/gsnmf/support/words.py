@@ -77,6 +77,20 @@ def shown(name: str, longest: int | None = MAX_NAME) -> str:
     return clean if longest is None or len(clean) <= longest else clean[: longest - 1] + "…"
 
 
+def abridged(name: str, longest: int) -> str:
+    """A name of at most ``longest`` characters: a longer one loses its middle, as names often differ at their ends.
+
+    Examples
+    --------
+    >>> abridged("annual-report-of-the-year-2024", 15)
+    'annual-…ar-2024'
+    """
+    if len(name) <= longest:
+        return name
+    end = (longest - 1) // 2
+    return f"{name[: longest - 1 - end]}…{name[len(name) - end :]}"
+
+
 def columns_and_rows(n_columns: int, n_rows: int) -> str:
     """Numbers of columns and rows in words.
 

@@ -45,6 +45,7 @@ def summary(model: TopicModel, findings: DocumentFindings) -> dict[str, Any]:
                 "share": card.share,
                 "coherence": card.coherence,
                 "exclusivity": card.exclusivity,
+                **({} if card.stability is None else {"stability": card.stability, "chosen_again": card.chosen_again}),
                 "passages": ["".join(text for text, _ in quotation.pieces) for quotation in card.quotations],
             }
             for card in findings.cards

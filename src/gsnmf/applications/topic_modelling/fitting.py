@@ -68,7 +68,8 @@ def topics(
         How many words, or documents, a topic may mix. Three to five explain much of what NMF explains beyond single
         ones, and the topics are still made of a few words or documents that can be named.
     stability : bool
-        Find out how often each word and document would be chosen again: see `gsnmf.stability`.
+        Find out how similar the topics of slightly changed data are, and how often the same words and documents would
+        be chosen: see `gsnmf.stability`.
     progress : callable, optional
         Called with the name of each stage as it begins.
 

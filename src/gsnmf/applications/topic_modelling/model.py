@@ -28,6 +28,7 @@ from gsnmf.results import Factorization
 from gsnmf.support.arrays import Doubles, Floats, Indices
 from gsnmf.support.tables import Table
 from gsnmf.support.whole_files import whole_file
+from gsnmf.support.words import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -98,7 +99,7 @@ class TopicModel:
     rank_choice : RankChoice or None
         Why there are so many topics, if their number was chosen: see `gsnmf.choose_rank`.
     stability : Stability or None
-        How sure the words and documents are, in the order of ``result``, if that was asked for: see `gsnmf.stability`.
+        How sure the topics are, in the order of ``result``, if that was asked for: see `gsnmf.stability`.
     """
 
     result: Factorization
@@ -117,7 +118,8 @@ class TopicModel:
 
     def __repr__(self) -> str:
         m, n = self.result.matrix.shape
-        return f"TopicModel of {m} documents and {n} words: " + "; ".join(topic.name for topic in self.topics)
+        names = "; ".join(topic.name for topic in self.topics)
+        return f"TopicModel of {counted(m, 'document')} and {counted(n, 'word')}: {names}"
 
     @property
     def matrix(self) -> sp.csr_array:

@@ -128,6 +128,13 @@ def _figures(model: TopicModel, best: float | None, coherences: Doubles) -> tupl
     lost = int(np.count_nonzero(model.document_topics < 0))
     text = "None of their words is in the vocabulary." if lost else "Every document has a topic."
     figures.append(("Documents without a topic", str(lost), text))
+    if model.stability is not None:
+        text = (
+            f"Mean similarity (cosine) of each topic to its counterpart in {3 * model.stability.n_repeats} fits to "
+            "changed data: documents resampled, words resampled, or noise added. Below 50 % a topic is doubtful. The "
+            "choice comes back less often than the topic, as another document or word may stand for it."
+        )
+        figures.append(("Stability", percent(float(model.stability.similarity.mean())), text))
     if model.labels:
         information, rand = model.agreement()
         figures.append(
@@ -159,7 +166,8 @@ def _cards(model: TopicModel, coherences: Doubles) -> tuple[TopicCard, ...]:
             quotations=tuple(_quotation(model, passage) for passage in model.passages(k)),
             similar=_similar(model, similarities[k], k),
             hue=hue(k),
-            stability=None if model.stability is None else float(model.stability.overall[model.order[k]]),
+            stability=None if model.stability is None else float(model.stability.similarity[model.order[k]]),
+            chosen_again=None if model.stability is None else float(model.stability.overall[model.order[k]]),
             alternatives=alternatives[k],
         )
         for k, topic in enumerate(model.topics)

@@ -20,6 +20,11 @@ def check_texts(texts: Any) -> list[str]:
     """Texts as a list; missing ones are empty."""
     if isinstance(texts, str | bytes):
         raise TypeError(f"texts must be a sequence of documents; got one {type(texts).__name__}. Use [text], or lines.")
+    if hasattr(texts, "columns"):
+        raise TypeError(
+            "texts must be a sequence of documents; got a table. Give the column that holds the texts, as in "
+            'topics(table["text"]).'
+        )
     found = []
     for position, text in enumerate(texts):
         if text is None or (isinstance(text, float) and np.isnan(text)):
