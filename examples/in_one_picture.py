@@ -52,4 +52,51 @@ axis.imshow(matrix[np.ix_(row_order, column_order)], cmap="Greys")
 axis.axvline(result.columns.size - 0.5, color="tab:red")
 axis.axhline(matrix.shape[0] - result.rows.size - 0.5, color="tab:blue")
 axis.set(title="sorted: chosen columns first, chosen rows last", xticks=[], yticks=[])
+
+# %%
+# As an equation
+# --------------
+# Two columns of the table with their weights, plus two rows with theirs. Every entry is a square of the same size.
+
+# sphinx_gallery_thumbnail_number = 3
+m, n = matrix.shape
+WIDTH, HEIGHT, GAP, BOTTOM = 3 * n + 24, m + 6, 7, 1
+figure = plt.figure(figsize=(12, 12 * HEIGHT / WIDTH))
+
+
+def draw(left, bottom, image):
+    """An image at a place that is given in entries."""
+    height, width = image.shape[:2]
+    axis = figure.add_axes((left / WIDTH, bottom / HEIGHT, width / WIDTH, height / HEIGHT), xticks=[], yticks=[])
+    axis.imshow(image, aspect="auto")
+    plt.setp(axis.spines.values(), color="0.7")
+
+
+def write(left, bottom, text, **style):
+    """A text around a place that is given in entries."""
+    style = {"fontsize": 14, **style}
+    figure.text(left / WIDTH, bottom / HEIGHT, text, ha="center", va="center", **style)
+
+
+grey, red, blue = (
+    lambda values, name=name: plt.get_cmap(name)(values / values.max()) for name in ("Greys", "Reds", "Blues")
+)
+table = grey(matrix)
+table[:, result.columns] = red(matrix)[:, result.columns]
+table[result.rows] = blue(matrix)[result.rows]
+middle, top = BOTTOM + m / 2, BOTTOM + m + 2
+draw(1, BOTTOM, table)
+write(1 + n / 2, top, "a table")
+write(1 + n + GAP / 2, middle, "≈", fontsize=24)
+left = 1 + n + GAP
+draw(left, BOTTOM, red(matrix)[:, result.columns])
+write(left + 1, top, "two of its columns", color="tab:red")
+draw(left + 3, middle - 1, grey(result.column_weights))
+write(left + 3 + n / 2, middle + 2.5, "nonnegative weights")
+write(left + 3 + n + GAP / 2, middle, "+", fontsize=24)
+left += 3 + n + GAP
+draw(left, BOTTOM, grey(result.row_weights))
+write(left + 1, top, "nonnegative weights")
+draw(left + 3, middle - 1, blue(matrix)[result.rows])
+write(left + 3 + n / 2, middle + 2.5, "two of its rows", color="tab:blue")
 plt.show()

@@ -83,10 +83,10 @@ def run_commands(text):
         command, _, expected = part.partition("\n")
         program, *arguments = shlex.split(command)
         assert program == "gsnmf", command
-        outcome = CliRunner().invoke(app, arguments)
+        outcome = CliRunner().invoke(app, arguments, env={"COLUMNS": "100"})
         assert outcome.exit_code == 0, outcome.output
         if expected:
-            assert [line.rstrip() for line in outcome.output.splitlines()] == expected.splitlines()
+            assert [line.rstrip() for line in outcome.output.replace("\\", "/").splitlines()] == expected.splitlines()
 
 
 @contextmanager
@@ -113,3 +113,8 @@ def test_pictures_and_links_are_there(page):
 
 def test_the_table_of_methods_is_that_of_the_library():
     assert in_markdown() in (DOCS / "guide" / "methods.md").read_text(encoding="utf-8")
+
+
+def test_the_first_result_of_the_readme_takes_five_lines():
+    code = next(text for kind, text, _ in blocks(ROOT / "README.md") if kind == "python")
+    assert len([line for line in code.splitlines() if line]) <= 6
