@@ -377,6 +377,32 @@ def test_page_folds_long_tables_and_escapes_cells():
     assert "0 hold, 1 do not hold, 1 cannot be checked" in text
 
 
+def test_page_has_pictures_first_and_links_to_sections():
+    section = Section(
+        "Figure 1: (2, 2)-separable",
+        text=["Explained."],
+        figures=[Figure("curve", "A curve.")],
+        claims=[Claim("p", True, "n")],
+        tables=[Table(("a", "b"), [["1", "2"]] * 9), Table(("c",), [["3"]], "Short")],
+    )
+    text = page("Title", ["Intro.", "Machine."], [section], figures="figures")
+    assert "[Figure 1: (2, 2)-separable](#figure-1-2-2-separable) | 1 |" in text
+    order = [
+        "Intro.",
+        "1 hold",
+        "Machine.",
+        "## Figure 1",
+        "curve.png",
+        "Explained.",
+        "**holds**",
+        "<summary>a, b",
+        "| 3 |",
+    ]
+    places = [text.index(part) for part in order]
+    assert places == sorted(places)
+    assert text.count("<details>") == text.count("</details>") == 2
+
+
 def test_scale_of_other_factorizations_is_that_of_the_truth(rng):
     W, H = rng.random((8, 3)), rng.random((3, 9))
     factors = rng.uniform(0.1, 10, 3)

@@ -93,6 +93,17 @@ def load(path: str | Path, matrix: Any = None, *, entry_weights: Any = None) -> 
     -------
     Factorization, GSNMF, TopicModel or Unmixing
         What was saved.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import gsnmf
+    >>> model = gsnmf.GSNMF(2, method="spa-rows").fit([[1, 0, 2], [0, 1, 2], [0, 0, 1]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "model.npz")
+    ...     gsnmf.save(model, file)
+    ...     gsnmf.load(file).sample_indices_
+    array([0, 1])
     """
     with one_error(path, "a result" if matrix is not None else "a result or a model"):
         form = read_format(path)

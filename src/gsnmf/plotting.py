@@ -50,6 +50,19 @@ def plot_comparison(result: Factorization, *, comparison: Comparison | None = No
     comparison : Comparison, optional
         The output of `gsnmf.explanation.comparison.compare`, computed by default; what it leaves out is not drawn.
     ax : Axes, optional
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> import gsnmf
+    >>> from matplotlib.figure import Figure
+    >>> result = gsnmf.factorize([[1, 0, 2], [0, 1, 2], [0, 0, 1]], 2, method="spa-rows")
+    >>> axes = plot_comparison(result, ax=Figure().add_subplot())
+    >>> [label.get_text() for label in axes.get_yticklabels()]
+    ['this result', 'NMF', 'truncated SVD']
     """
     axes = _axes(ax)
     found = comparison or compare(result, nmf=True)
@@ -86,6 +99,19 @@ def plot_factor(
     n_strongest : int
         How many to show, besides the factor itself.
     ax : Axes, optional
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> import gsnmf
+    >>> from matplotlib.figure import Figure
+    >>> result = gsnmf.factorize([[1, 0, 2], [0, 1, 2], [0, 0, 1]], 2, method="spa-rows")
+    >>> axes = plot_factor(result, 0, names=["tea", "cake", "milk"], ax=Figure().add_subplot())
+    >>> [label.get_text() for label in axes.get_yticklabels()]
+    ['milk', 'tea']
     """
     factors = Explanation(result).factors(n_strongest)
     if not 0 <= number < len(factors):
@@ -108,7 +134,29 @@ def plot_factor(
 
 
 def plot_errors(result: Factorization, *, axis: Axis = "rows", bins: int = 30, ax: Axes | None = None) -> Axes:
-    """Histogram of the relative errors of all rows, or of all columns."""
+    """Histogram of the relative errors of all rows, or of all columns.
+
+    Parameters
+    ----------
+    result : Factorization
+    axis : {"rows", "columns"}
+        Whose errors to count.
+    bins : int
+        Number of bars.
+    ax : Axes, optional
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> import gsnmf
+    >>> from matplotlib.figure import Figure
+    >>> result = gsnmf.factorize([[1, 0, 2], [0, 1, 2], [0, 0, 1]], 2, method="spa-rows")
+    >>> plot_errors(result, ax=Figure().add_subplot()).get_xlabel()
+    'relative error of rows'
+    """
     axes = _axes(ax)
     errors = Explanation(result).residuals(_check_axis(axis)).relative_errors
     axes.hist(errors[np.isfinite(errors)], bins=check_count(bins, "bins"), color=_OURS)
@@ -129,6 +177,18 @@ def plot_rank_path(
     comparison : Comparison, optional
         The output of `gsnmf.explanation.comparison.compare`; computed by default for a result.
     ax : Axes, optional
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> import gsnmf
+    >>> from matplotlib.figure import Figure
+    >>> path = gsnmf.rank_path([[1, 0, 2], [0, 1, 2], [0, 0, 1]], 3)
+    >>> plot_rank_path(path, ax=Figure().add_subplot()).get_xlabel()
+    'columns and rows'
     """
     axes = _axes(ax)
     path = result if isinstance(result, RankPath) else Explanation(result).rank_path()
@@ -155,6 +215,18 @@ def plot_residual(result: Factorization, *, side: int = 160, ax: Axes | None = N
     side : int
         Largest height and width of the picture; larger matrices are shown in blocks, by root mean square.
     ax : Axes, optional
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> import gsnmf
+    >>> from matplotlib.figure import Figure
+    >>> result = gsnmf.factorize([[1, 0, 2], [0, 1, 2], [0, 0, 1]], 2, method="spa-rows")
+    >>> plot_residual(result, ax=Figure().add_subplot()).get_title()
+    'residual'
     """
     axes = _axes(ax)
     matrix, residual = Explanation(result).pictures(check_count(side, "side"))
@@ -165,7 +237,29 @@ def plot_residual(result: Factorization, *, side: int = 160, ax: Axes | None = N
 
 
 def plot_pixels(result: Factorization, image_shape: tuple[int, int], *, ax: Axes | None = None) -> Axes:
-    """The chosen pixels, marked on the mean image; marks of mixture members are sized by their shares."""
+    """The chosen pixels, marked on the mean image; marks of mixture members are sized by their shares.
+
+    Parameters
+    ----------
+    result : Factorization
+    image_shape : pair of int
+        Height and width.
+    ax : Axes, optional
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> import gsnmf
+    >>> from matplotlib.figure import Figure
+    >>> from sklearn.datasets import load_digits
+    >>> result = gsnmf.factorize(load_digits().data[:200], (2, 3), method="spa-both")
+    >>> axes = plot_pixels(result, (8, 8), ax=Figure().add_subplot())
+    >>> len(axes.collections[0].get_offsets())
+    2
+    """
     axes = _axes(ax)
     data = _images_of(result, image_shape)
     by_rows = data.pixels == "columns"
@@ -183,7 +277,28 @@ def plot_pixels(result: Factorization, image_shape: tuple[int, int], *, ax: Axes
 
 
 def plot_images(result: Factorization, image_shape: tuple[int, int], *, ax: Axes | None = None) -> Axes:
-    """The chosen images, or the mixtures of images, side by side."""
+    """The chosen images, or the mixtures of images, side by side.
+
+    Parameters
+    ----------
+    result : Factorization
+    image_shape : pair of int
+        Height and width.
+    ax : Axes, optional
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> import gsnmf
+    >>> from matplotlib.figure import Figure
+    >>> from sklearn.datasets import load_digits
+    >>> result = gsnmf.factorize(load_digits().data[:200], (2, 3), method="spa-both")
+    >>> plot_images(result, (8, 8), ax=Figure().add_subplot()).images[0].get_array().shape  # gaps of two
+    (10, 30)
+    """
     data = _images_of(result, image_shape)
     if data.pixels == "columns":
         chosen = np.asarray(result.H)[result.columns.size :]
@@ -205,6 +320,20 @@ def plot_reconstructions(
     images : sequence of int
         Which ones.
     ax : Axes, optional
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> import gsnmf
+    >>> from matplotlib.figure import Figure
+    >>> from sklearn.datasets import load_digits
+    >>> result = gsnmf.factorize(load_digits().data[:200], (2, 3), method="spa-both")
+    >>> axes = plot_reconstructions(result, (8, 8), [0, 1, 2, 3], ax=Figure().add_subplot())
+    >>> axes.images[0].get_array().shape
+    (20, 40)
     """
     data = _images_of(result, image_shape)
     by_rows = data.pixels == "columns"

@@ -102,6 +102,15 @@ class RankChoice(ShownAsTable, Record):
         Seconds spent on each rank.
     seconds : float
         Total seconds spent.
+
+    Examples
+    --------
+    >>> import gsnmf
+    >>> from gsnmf.datasets import planted
+    >>> matrix = planted((40, 30), 2, 1, noise_level=0.02, random_state=0).matrix
+    >>> choice = gsnmf.choose_rank(matrix, [2, 3, 4], n_repeats=1)
+    >>> choice.ranks, choice.rank
+    (array([2, 3, 4]), 3)
     """
 
     rank: int

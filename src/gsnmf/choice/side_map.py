@@ -45,6 +45,16 @@ class SideMap(ShownAsTable, Record):
         Quality of a quick search with these numbers of columns and rows.
     chosen : pair of int
         The numbers of the result.
+
+    Examples
+    --------
+    >>> import gsnmf
+    >>> from gsnmf.datasets import planted
+    >>> matrix = planted((20, 15), 2, 1, random_state=0).matrix
+    >>> result = gsnmf.factorize(matrix, (2, 1), effort="fast")
+    >>> sides = gsnmf.side_map(matrix, result)
+    >>> sides.chosen
+    (2, 1)
     """
 
     n_columns: Indices

@@ -66,6 +66,15 @@ class Stability(ShownAsTable, Record):
         Refits for each of the three.
     similarities : array, shape (3, r)
         Mean similarity of each factor to its match in the refits, from 0 to 1, whatever stands for the match.
+
+    Examples
+    --------
+    >>> import gsnmf
+    >>> from gsnmf.datasets import planted
+    >>> matrix = planted((20, 15), 2, 1, random_state=0).matrix
+    >>> result = gsnmf.factorize(matrix, 3, effort="fast")
+    >>> gsnmf.stability(matrix, result, n_repeats=2).frequencies.shape
+    (3, 3)
     """
 
     columns: Indices

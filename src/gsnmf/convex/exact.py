@@ -46,6 +46,13 @@ class ExactSolution:
     stop_reason : StopReason
         ``"solved"``, ``"infeasible"`` or ``"time_limit reached"``.
         ``"infeasible"``: no decomposition has the size asked for.
+
+    Examples
+    --------
+    >>> from gsnmf.convex import solve_exact
+    >>> solution = solve_exact([[1, 0, 2], [0, 1, 2], [0, 0, 1]])
+    >>> solution.proved, solution.lower_bound
+    (True, 3)
     """
 
     columns: Indices

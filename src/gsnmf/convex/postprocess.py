@@ -146,6 +146,19 @@ def automatic_sizes(solution: ConvexSolution, threshold: float | None = None) ->
     threshold : float, optional
         Count the diagonal entries above it. By default it lies in the widest gap between two successive entries, which
         separates the chosen from the others if the matrix is close to the model.
+
+    Returns
+    -------
+    n_columns, n_rows : int
+        How many diagonal entries are above the threshold, of columns and of rows.
+
+    Examples
+    --------
+    >>> from gsnmf.convex import solve_convex
+    >>> from gsnmf.datasets import planted
+    >>> data = planted((20, 15), n_columns=2, n_rows=1, noise_level=0.05, random_state=0)
+    >>> automatic_sizes(solve_convex(data.matrix, 3))
+    (2, 1)
     """
     diagonal = np.sort(np.concatenate([solution.column_diagonal, solution.row_diagonal, [0.0]]))
     if threshold is None:

@@ -32,6 +32,12 @@ class Uniqueness:
         condition.
     explanation : str
         The reason for the answer, in words.
+
+    Examples
+    --------
+    >>> from gsnmf.convex import check_uniqueness
+    >>> check_uniqueness([[1, 0, 2], [0, 1, 2], [0, 0, 1]], columns=[0, 1], rows=[2]).answer
+    'violated'
     """
 
     answer: Literal["unique", "violated", "unknown"]

@@ -66,6 +66,14 @@ class PaperMatrix:
         How the pixels of an image are laid out in a column.
     extra : dict
         What else the file of an application holds, such as its ground truth.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gsnmf.datasets import PaperMatrix
+    >>> data = PaperMatrix("identity", np.eye(3), rank=2, published={"SVD": 42.3})
+    >>> data.matrix.shape, data.rank
+    ((3, 3), 2)
     """
 
     name: str

@@ -142,7 +142,23 @@ def select(
     entry_weights: Any = None,
     negative: Negative = "error",
 ) -> Selection:
-    """Choose columns and rows of a nonnegative matrix, without weights; parameters as for `factorize`.
+    """Choose columns and rows of a nonnegative matrix, without weights.
+
+    Parameters
+    ----------
+    matrix : array-like, DataFrame, sparse or Dask array, shape (m, n)
+        Finite and nonnegative.
+    rank : int, or pair (n_columns, n_rows)
+        How many columns and rows to choose in total; a pair for methods that cannot divide the total themselves.
+    method, effort, scale, checkpoint, constraints, time_limit, progress
+        As for `factorize`.
+    missing_values, entry_weights, negative
+        As for `factorize`.
+
+    Returns
+    -------
+    Selection
+        The chosen columns and rows, in the order of choice, and why the choice ended.
 
     Examples
     --------

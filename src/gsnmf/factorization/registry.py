@@ -114,6 +114,12 @@ class Method:
         A shorter name, if there is one.
     remark : str
         What it chooses, in words, if ``axes`` does not say enough.
+
+    Examples
+    --------
+    >>> import gsnmf
+    >>> {method.name: method.axes for method in gsnmf.methods()}["spa-rows"]
+    ('rows',)
     """
 
     name: str
@@ -395,6 +401,11 @@ METHODS: tuple[Method, ...] = (
 
 def methods() -> tuple[Method, ...]:
     """Every method that `gsnmf.select` and `gsnmf.factorize` know.
+
+    Returns
+    -------
+    tuple of Method
+        Each with what it chooses, what is known about its answer, and its cost.
 
     Examples
     --------

@@ -56,6 +56,15 @@ class Scaling(Record):
     stop_reason : StopReason
         ``"tolerance reached"``, ``"max_iterations reached"``, or ``"factors out of range"`` if the factors grew without
         bound, as they do if M has too few nonzeros.
+
+    Examples
+    --------
+    >>> import gsnmf
+    >>> scaling = gsnmf.scale([[1, 2], [3, 1]])
+    >>> scaling.matrix.sum(axis=0).round(6)
+    array([2., 2.])
+    >>> scaling.converged
+    True
     """
 
     matrix: RawMatrix

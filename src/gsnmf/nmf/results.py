@@ -24,6 +24,15 @@ class LowRankResult(Record):
     n_iterations : int
     converged : bool
         Whether the optimality conditions hold to the tolerance.
+
+    Examples
+    --------
+    >>> from gsnmf.nmf import truncated_svd
+    >>> result = truncated_svd([[1, 0, 2], [0, 1, 2], [0, 0, 1]], 2)
+    >>> result.W.shape, result.H.shape
+    ((3, 2), (2, 3))
+    >>> 0 < result.relative_error < 1
+    True
     """
 
     W: Floats = field(repr=False)
@@ -55,6 +64,15 @@ class NMFResult(LowRankResult):
         carry the rounding of the first one, while ``relative_error`` does not.
     weight : float
         Weight of the volume in the objective of `gsnmf.nmf.minimum_volume`, divided by ||M||_F^2; otherwise zero.
+
+    Examples
+    --------
+    >>> from gsnmf.nmf import hals
+    >>> result = hals([[1, 0, 2], [0, 1, 2], [0, 0, 1]], 2)
+    >>> result.W.shape, result.H.shape
+    ((3, 2), (2, 3))
+    >>> bool(result.objective[-1] <= result.objective[0])
+    True
     """
 
     optimality: float
@@ -71,6 +89,12 @@ class SVDResult(LowRankResult):
     ----------
     singular_values : array, shape (r,)
         In decreasing order.
+
+    Examples
+    --------
+    >>> from gsnmf.nmf import truncated_svd
+    >>> truncated_svd([[3.0, 0.0], [0.0, 4.0]], 1).singular_values
+    array([4.])
     """
 
     singular_values: Floats
@@ -85,6 +109,13 @@ class CURResult(LowRankResult):
     columns, rows : int arrays
         C = M[:, columns] and R = M[rows, :].
     U : array, shape (number of columns, number of rows)
+
+    Examples
+    --------
+    >>> from gsnmf.nmf import cur
+    >>> result = cur([[1, 0, 2], [0, 1, 2], [0, 0, 1]], 2)
+    >>> result.columns.size, result.rows.size, result.U.shape
+    (2, 2, (2, 2))
     """
 
     columns: Indices
@@ -108,6 +139,13 @@ class LatentLowRankResult(LowRankResult):
         Relative violation of the optimality conditions.
     stop_reason : StopReason
         ``"closed form"``, ``"tolerance reached"`` or ``"max_iterations reached"``.
+
+    Examples
+    --------
+    >>> from gsnmf.nmf import latent_low_rank
+    >>> result = latent_low_rank([[1, 0, 2], [0, 1, 2], [0, 0, 1]])
+    >>> result.stop_reason
+    <StopReason.CLOSED_FORM: 'closed form'>
     """
 
     X_factors: tuple[Floats, Floats] = field(repr=False)

@@ -33,6 +33,15 @@ class ConvexSolution(Record):
     converged : bool
         Whether the relative gap met the tolerance.
     stop_reason : StopReason
+
+    Examples
+    --------
+    >>> from gsnmf.convex import solve_convex
+    >>> solution = solve_convex([[1, 0, 2], [0, 1, 2], [0, 0, 1]], 2)
+    >>> bool(solution.lower_bound <= solution.objective)
+    True
+    >>> solution.converged
+    True
     """
 
     columns: Indices

@@ -55,6 +55,17 @@ class Factorization(Record):
         with their weights, and ``source`` is the matrix with its holes filled.
     clipped_share : float
         Norm of negative entries that were set to zero, relative to the norm of the matrix.
+
+    Examples
+    --------
+    >>> import gsnmf
+    >>> result = gsnmf.factorize([[1, 0, 2], [0, 1, 2], [0, 0, 1]], 2, method="spa-rows")
+    >>> result.rows
+    array([0, 1])
+    >>> result.W.shape, result.H.shape
+    ((3, 2), (2, 3))
+    >>> round(result.quality, 3)
+    0.899
     """
 
     selection: Selection

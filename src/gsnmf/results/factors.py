@@ -37,6 +37,14 @@ class Factor(Record):
         The columns (or rows) that it mixes, largest share first; ``index`` alone if it is a single one.
     member_shares : array
         Their shares in the mixture, which sum to one.
+
+    Examples
+    --------
+    >>> import gsnmf
+    >>> result = gsnmf.factorize([[1, 0, 2], [0, 1, 2], [0, 0, 1]], 2, method="spa-rows")
+    >>> factor = result.factors()[0]
+    >>> factor.axis, factor.index
+    ('rows', 0)
     """
 
     axis: Axis

@@ -48,6 +48,13 @@ class SearchRecord:
         "nothing better nearby": as many perturbations in a row as the effort allows led to nothing better.
     work : float
         In nominal seconds: see `gsnmf.search.work`.
+
+    Examples
+    --------
+    >>> import gsnmf
+    >>> record = gsnmf.factorize([[1, 0, 2], [0, 1, 2], [0, 0, 1]], 2, effort="fast").search
+    >>> record.effort, record.optimal_under_exchanges
+    ('fast', False)
     """
 
     effort: str

@@ -26,6 +26,15 @@ class Weights(Record):
     n_iterations : int
     converged : bool
         Whether ``optimality`` met the tolerance.
+
+    Examples
+    --------
+    >>> import gsnmf
+    >>> weights = gsnmf.fit_weights([[2.0, 4.0], [1.0, 2.0]], columns=[0], rows=[])
+    >>> weights.column_weights.round(6)
+    array([[1., 2.]])
+    >>> weights.converged
+    True
     """
 
     column_weights: Floats

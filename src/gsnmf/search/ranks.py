@@ -36,6 +36,15 @@ class RankPath(Record):
         All columns and rows, in the order of choice.
     n_columns : int array
         How many of the first k indices are columns.
+
+    Examples
+    --------
+    >>> import gsnmf
+    >>> path = gsnmf.rank_path([[1, 0, 2], [0, 1, 2], [0, 0, 1]], 3)
+    >>> path.errors.round(2)
+    array([1.  , 0.32, 0.22, 0.  ])
+    >>> path.columns, path.rows
+    (array([2, 0, 1]), array([], dtype=int64))
     """
 
     errors: Floats

@@ -4,7 +4,17 @@ from enum import StrEnum
 
 
 class StopReason(StrEnum):
-    """Why something ended; each reason is a string and compares equal to it."""
+    """Why something ended; each reason is a string and compares equal to it.
+
+    Examples
+    --------
+    >>> import gsnmf
+    >>> selection = gsnmf.select([[1, 0, 2], [0, 1, 2], [0, 0, 1]], 2, method="spa-rows")
+    >>> selection.stop_reason == gsnmf.StopReason.RANK_REACHED
+    True
+    >>> gsnmf.StopReason.SOLVED == "solved"
+    True
+    """
 
     RANK_REACHED = "rank reached"
     """As many columns and rows as requested were chosen."""

@@ -32,6 +32,18 @@ class Table:
         Cells: text, numbers, or tuples of text.
     caption : str
         Text above the table.
+
+    Examples
+    --------
+    >>> import gsnmf
+    >>> table = gsnmf.Table(("word", "share"), (("loop", 0.25),), "Words")
+    >>> print(table)
+    Words
+    word  share
+    ----  -----
+    loop  0.25
+    >>> table.to_frame().shape
+    (1, 2)
     """
 
     header: tuple[str, ...]

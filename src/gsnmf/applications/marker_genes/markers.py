@@ -102,9 +102,24 @@ def markers(
 
     Examples
     --------
-    >>> import scanpy, gsnmf  # doctest: +SKIP
-    >>> adata = scanpy.datasets.pbmc68k_reduced()  # doctest: +SKIP
-    >>> gsnmf.applications.markers(adata, 10).uns["gsnmf"]["factors"]["name"].head(4).tolist()  # doctest: +SKIP
+    Cells of two kinds, with three genes of their own each:
+
+    >>> import anndata
+    >>> import numpy as np
+    >>> from gsnmf.applications import markers
+    >>> levels = np.repeat([[9.0, 9, 9, 0, 0, 0, 2, 2], [0, 0, 0, 9, 9, 9, 2, 2]], 20, axis=0)
+    >>> cells = anndata.AnnData(np.log1p(np.random.default_rng(0).poisson(levels).astype(float)))
+    >>> found = markers(cells, 2, genes=None, effort="fast")
+    >>> found.obsm["X_gsnmf"].shape
+    (40, 2)
+    >>> [set(genes.split(", ")[:3]) == {"0", "1", "2"} for genes in found.uns["gsnmf"]["factors"]["genes"]].count(True)
+    1
+
+    Blood cells, where scanpy is installed:
+
+    >>> import scanpy  # doctest: +SKIP
+    >>> blood = scanpy.datasets.pbmc68k_reduced()  # doctest: +SKIP
+    >>> markers(blood, 10).uns["gsnmf"]["factors"]["name"].head(4).tolist()  # doctest: +SKIP
     ['LYZ', 'CD3D', 'FCGR3A', 'MS4A1']
     """
     if copy and getattr(adata, "isbacked", False):

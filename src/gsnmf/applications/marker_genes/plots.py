@@ -83,6 +83,19 @@ def plot_markers(
     Returns
     -------
     Axes
+
+    Examples
+    --------
+    >>> import anndata
+    >>> import numpy as np
+    >>> from gsnmf.applications import markers, plot_markers
+    >>> from matplotlib.figure import Figure
+    >>> counts = np.random.default_rng(0).poisson(3.0, (30, 12)).astype(float)
+    >>> cells = anndata.AnnData(np.log1p(counts))
+    >>> found = markers(cells, 3, genes=None, effort="fast")
+    >>> axes = plot_markers(found, kind="heat", ax=Figure().add_subplot())
+    >>> axes.images[0].get_array().shape[1]  # one gene per factor
+    3
     """
     record = annotated(adata)
     if kind == "embedding":

@@ -100,6 +100,16 @@ class TopicModel:
         Why there are so many topics, if their number was chosen: see `gsnmf.choose_rank`.
     stability : Stability or None
         How sure the topics are, in the order of ``result``, if that was asked for: see `gsnmf.stability`.
+
+    Examples
+    --------
+    >>> from gsnmf.applications import topics
+    >>> texts = ["cats purr", "cats purr softly", "dogs bark", "dogs bark loudly"] * 3
+    >>> model = topics(texts, 2, effort="fast")
+    >>> sorted(topic.name for topic in model.topics)
+    ['bark, dogs, loudly', 'cats, purr, softly']
+    >>> model.document_topics.shape, model.weights.shape
+    ((12,), (12, 2))
     """
 
     result: Factorization

@@ -26,6 +26,21 @@ def plot_spectra(result: Unmixing, *, ax: Axes | None = None) -> Axes:
     result : Unmixing
     ax : Axes, optional
         The axes to draw on; new ones by default.
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> import numpy as np
+    >>> from gsnmf.applications import unmix
+    >>> spectra = np.random.default_rng(0).random((3, 12))
+    >>> shares = np.random.default_rng(1).dirichlet([0.3] * 3, (10, 10))
+    >>> result = unmix(shares @ spectra, 3, method="spa")
+    >>> len(plot_spectra(result, ax=Figure().add_subplot()).lines)
+    3
     """
     axes = ax or _axes()
     bands, label = abscissa(result)
@@ -43,10 +58,26 @@ def plot_spectra(result: Unmixing, *, ax: Axes | None = None) -> Axes:
 def plot_maps(result: Unmixing) -> Figure:
     """The abundances of every endmember as maps on one scale, with a colour bar.
 
+    Parameters
+    ----------
+    result : Unmixing
+
     Returns
     -------
     Figure
         With one axes per endmember.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> import numpy as np
+    >>> from gsnmf.applications import unmix
+    >>> spectra = np.random.default_rng(0).random((3, 12))
+    >>> shares = np.random.default_rng(1).dirichlet([0.3] * 3, (10, 10))
+    >>> result = unmix(shares @ spectra, 3, method="spa")
+    >>> figure = plot_maps(result)
+    >>> matplotlib.pyplot.close(figure)
     """
     r = len(result.endmembers)
     n_across = min(r, _MOST_ACROSS)
@@ -65,7 +96,27 @@ def plot_maps(result: Unmixing) -> Figure:
 def plot_chosen_pixels(result: Unmixing, *, ax: Axes | None = None) -> Axes:
     """The chosen pixels with their numbers, and the pixels averaged with them, on a picture of the scene.
 
-    Parameters are those of `plot_spectra`.
+    Parameters
+    ----------
+    result : Unmixing
+    ax : Axes, optional
+        The axes to draw on; new ones by default.
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> import numpy as np
+    >>> from gsnmf.applications import unmix
+    >>> spectra = np.random.default_rng(0).random((3, 12))
+    >>> shares = np.random.default_rng(1).dirichlet([0.3] * 3, (10, 10))
+    >>> result = unmix(shares @ spectra, 3, method="spa")
+    >>> axes = plot_chosen_pixels(result, ax=Figure().add_subplot())
+    >>> len(axes.images)
+    1
     """
     axes = ax or _axes()
     axes.imshow(result.picture)

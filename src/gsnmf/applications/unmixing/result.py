@@ -66,6 +66,16 @@ class Unmixing:
         What was left out and what was decided, in words.
     source : str
         The file, if there was one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gsnmf.applications import unmix
+    >>> spectra = np.random.default_rng(0).random((3, 12))
+    >>> shares = np.random.default_rng(1).dirichlet([0.3] * 3, (10, 10))
+    >>> result = unmix(shares @ spectra, 3, method="spa")
+    >>> result.endmembers.shape, result.abundances.shape
+    ((3, 12), (10, 10, 3))
     """
 
     endmembers: Doubles

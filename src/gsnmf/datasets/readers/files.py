@@ -15,7 +15,22 @@ STANDARD_INPUT = Path("-")
 
 
 class FileError(ValueError):
-    """A file that cannot be read as what it should be; the message opens with its name."""
+    """A file that cannot be read as what it should be; the message opens with its name.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from gsnmf.datasets import FileError, read_matrix
+    >>> with TemporaryDirectory() as folder:
+    ...     damaged = Path(folder, "damaged.npz")
+    ...     _ = damaged.write_text("not an archive")
+    ...     try:
+    ...         read_matrix(damaged)
+    ...     except FileError as error:
+    ...         print(type(error).__name__)
+    FileError
+    """
 
 
 @contextmanager
