@@ -60,7 +60,7 @@ def test_quiet_demo_prints_the_paths_alone(tmp_path, monkeypatch):
 
 def test_output_directory_that_is_a_file(tmp_path, capsys):
     in_the_way = tmp_path / "report"
-    in_the_way.write_text("not a directory")
+    in_the_way.write_text("not a directory", encoding="utf-8")
     assert run(["demo", "--out", str(in_the_way)]) == 1
     assert_one_line(capsys, str(in_the_way))
 

@@ -139,7 +139,7 @@ class TestCommandLine:
         return ["factorize", "m.csv", "--rank", "5", "--effort", "fast", "--no-compare", "--quiet"]
 
     def test_wishes(self, table, tmp_path):
-        (tmp_path / "out.txt").write_text("w0\nw1\n")
+        (tmp_path / "out.txt").write_text("w0\nw1\n", encoding="utf-8")
         wishes = ["--include-columns", "w4, 7", "--exclude-columns", "@out.txt", "--at-least", "0,2"]
         assert run([*table, *wishes]) == 0
         with np.load("m-gsnmf/result.npz") as found:

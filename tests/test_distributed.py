@@ -98,6 +98,7 @@ def test_an_error_in_a_worker_names_the_chunk(client):
     assert client.submit(int, 1).result() == 1
 
 
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_a_killed_worker_does_not_change_the_result(client, monkeypatch):
     expected = gsnmf.factorize(whole(), RANK, method="gspa")
     before = worker_pids(client)
@@ -161,7 +162,7 @@ if __name__ == "__main__":
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")
 def test_an_interrupt_leaves_no_processes(tmp_path):
-    (tmp_path / "script.py").write_text(SCRIPT)
+    (tmp_path / "script.py").write_text(SCRIPT, encoding="utf-8")
     command = [sys.executable, str(tmp_path / "script.py")]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, **pipes, preexec_fn=hear_interrupts) as process:

@@ -93,18 +93,18 @@ def test_full_study_has_all_trials_and_quick_a_part_of_them():
 
 def test_results_pictures_and_page(middle):
     out, sections = middle
-    with (out / "results" / "middle.csv").open(newline="") as file:
+    with (out / "results" / "middle.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 4 * 18
     assert {row["method"] for row in rows} >= set(SHOWN)
     for name in ("middle-accuracy", "middle-error", "middle-distance", "middle-remark"):
         assert (out / "figures" / f"{name}.png").stat().st_size > 10_000
-        assert "<svg" in (out / "figures" / f"{name}.svg").read_text()
-    text = (out / "index.md").read_text()
+        assert "<svg" in (out / "figures" / f"{name}.svg").read_text(encoding="utf-8")
+    text = (out / "index.md").read_text(encoding="utf-8")
     for expected in ("Figure 4", "Figure 6", "**holds**", "figures/middle-error.png", "GS-FGM", "processor"):
         assert expected in text
     assert [len(section.claims) > 0 for _, section in sections] == [True] * 3
-    environment = json.loads((out / "results" / "environment.json").read_text())
+    environment = json.loads((out / "results" / "environment.json").read_text(encoding="utf-8"))
     assert environment[0]["study"] == "middle"
     assert {"gsnmf", "processor", "libraries", "seed"} <= set(environment[0])
 
@@ -149,7 +149,7 @@ def test_killed_process_leaves_finished_trials_and_no_workers(tmp_path):
         "report=lambda done, total, trial: print(done, flush=True))"
     )
     script = tmp_path / "study.py"
-    script.write_text(f"if __name__ == '__main__':\n    {program}\n")
+    script.write_text(f"if __name__ == '__main__':\n    {program}\n", encoding="utf-8")
     command = [sys.executable, str(script), str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         try:
@@ -171,13 +171,13 @@ def children(pid):
     path = f"/proc/{pid}/task/{pid}/children"
     if not os.path.exists(path):
         pytest.skip("children of a process are not known here")
-    with open(path) as file:
+    with open(path, encoding="utf-8") as file:
         return [int(child) for child in file.read().split()]
 
 
 def alive(pid):
     try:
-        with open(f"/proc/{pid}/stat") as file:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
             return file.read().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
@@ -197,7 +197,7 @@ def test_documentation_page(middle, tmp_path):
     out, sections = middle
     shown = [*sections, (find_study("faces"), Section("Faces", figures=[Figure("a-face", "A face.", of_data=True)]))]
     path = write_docs(tmp_path / "docs", shown, out)
-    text = path.read_text()
+    text = path.read_text(encoding="utf-8")
     assert path.name == "reproduction.md"
     assert "(reproduction/middle-accuracy.png)" in text
     assert (tmp_path / "docs" / "reproduction" / "middle-accuracy.png").exists()
@@ -214,7 +214,7 @@ def test_replot_of_everything_shows_what_is_there(middle):
     arguments = ["reproduce", "all", "--replot", "--data", str(out), "--out", str(out)]
     outcome = CliRunner().invoke(app, arguments)
     assert outcome.exit_code == 0, outcome.output
-    text = (out / "index.md").read_text()
+    text = (out / "index.md").read_text(encoding="utf-8")
     assert "## Figure 4" in text
     assert "## Figure 1" not in text
     assert "## Table 3" in text  # which says that its data is missing

@@ -25,12 +25,12 @@ TEXTS = ["cats and dogs", "dogs chase cats", "stars and planets", "planets orbit
 def save_csv(path: Path, delimiter=","):
     header = delimiter.join(["", *(f"c{j}" for j in range(9))])
     lines = [delimiter.join([f"r{i}", *map(str, row)]) for i, row in enumerate(MATRIX.tolist())]
-    path.write_text("\n".join([header, *lines]) + "\n")
+    path.write_text("\n".join([header, *lines]) + "\n", encoding="utf-8")
 
 
 def save_cluto(path: Path):
     lines = [" ".join(f"{j + 1} {row[j]}" for j in np.flatnonzero(row)) for row in MATRIX]
-    path.write_text("\n".join([f"12 9 {np.count_nonzero(MATRIX)}", *lines]) + "\n")
+    path.write_text("\n".join([f"12 9 {np.count_nonzero(MATRIX)}", *lines]) + "\n", encoding="utf-8")
 
 
 def save_parquet(path: Path):
@@ -55,7 +55,7 @@ def save_images(path: Path):
 def save_texts(path: Path):
     path.mkdir()
     for i, text in enumerate(TEXTS):
-        (path / f"{i}.txt").write_text(text)
+        (path / f"{i}.txt").write_text(text, encoding="utf-8")
 
 
 WRITERS = {
@@ -71,7 +71,7 @@ WRITERS = {
     "m.h5ad": save_h5ad,
     "images": save_images,
     "texts": save_texts,
-    "lines.txt": lambda path: path.write_text("\n".join(TEXTS)),
+    "lines.txt": lambda path: path.write_text("\n".join(TEXTS), encoding="utf-8"),
 }
 
 
@@ -93,7 +93,7 @@ def test_every_format_in_a_process_of_its_own(name, tmp_path):
     assert (outcome.returncode, outcome.stderr) == (0, "")
     assert outcome.stdout.splitlines()[-1] == f"Report: {Path('out', 'report.html')}"
     assert sorted(os.listdir(tmp_path / "out")) == ["report.html", "result.npz", "summary.json"]
-    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text(encoding="utf-8"))
     assert "".join(summary["sentence"].split()) in "".join(outcome.stdout.split())
     with np.load(tmp_path / "out" / "result.npz", allow_pickle=False) as archive:
         assert archive["columns"].size + archive["rows"].size == 2
@@ -139,7 +139,9 @@ class TestResult:
         assert again.columns.tolist() == expected.columns.tolist()
         assert again.rows.tolist() == expected.rows.tolist()
         np.testing.assert_array_equal(again.column_weights, expected.column_weights)
-        assert load_provenance("m-gsnmf/result.npz") == json.loads(Path("m-gsnmf/summary.json").read_text())
+        assert load_provenance("m-gsnmf/result.npz") == json.loads(
+            Path("m-gsnmf/summary.json").read_text(encoding="utf-8")
+        )
 
     @pytest.mark.parametrize(
         ("option", "qualities"), [("--compare", [True, True, True]), ("--no-compare", [True, False])]
@@ -156,7 +158,7 @@ class TestResult:
         captured = capsys.readouterr()
         summary = json.loads(captured.out)
         assert captured.err == ""
-        assert summary == json.loads(Path("deep/er/summary.json").read_text())
+        assert summary == json.loads(Path("deep/er/summary.json").read_text(encoding="utf-8"))
         assert [factor["kind"] for factor in summary["factors"]] == ["column", "column", "row"]
         assert summary["factors"][0]["name"] == f"c{summary['factors'][0]['index']}"
         assert [bar["name"] for bar in summary["comparison"]] == ["This result", "Truncated SVD"]
@@ -174,11 +176,11 @@ class TestResult:
         weighted = TfidfTransformer().fit_transform(counts).toarray()
         weighted /= weighted.sum(axis=1, keepdims=True)
         assert gsnmf.load("m-gsnmf/result.npz", weighted).selection.n_selected == 2
-        assert "documents × " in json.loads(Path("m-gsnmf/summary.json").read_text())["sentence"]
+        assert "documents × " in json.loads(Path("m-gsnmf/summary.json").read_text(encoding="utf-8"))["sentence"]
 
     def test_names_and_images(self, here, capsys):
         np.savez("m.npz", first=MATRIX, second=MATRIX)
-        Path("names").write_text("\n".join(f"<b>{i}" for i in range(12)))
+        Path("names").write_text("\n".join(f"<b>{i}" for i in range(12)), encoding="utf-8")
         arguments = ["factorize", "m.npz", "--key", "second", "--rows", "names", "--image-shape", "3x3", "--rank", "2"]
         assert run([*arguments, "--method", "spa-rows", "--column-major"]) == 0
         assert "2 images explain" in capsys.readouterr().out
@@ -230,7 +232,7 @@ class TestResult:
         assert "nothing to explain" in capsys.readouterr().out
 
     def test_hostile_names_on_the_terminal(self, here, capsys):
-        Path("m.csv").write_text('[red]a,"\x1b[31mb"\n1,2\n3,5\n')
+        Path("m.csv").write_text('[red]a,"\x1b[31mb"\n1,2\n3,5\n', encoding="utf-8")
         assert run(["factorize", "m.csv", "--rank", "1", "--method", "spa-columns"]) == 0
         assert "\x1b[31m" not in capsys.readouterr().out
 
@@ -288,7 +290,7 @@ class TestErrors:
         Path("truncated.npz").write_bytes(Path("truncated.npz").read_bytes()[:100])
         for name in ("empty.csv", "m.unknown"):
             Path(name).touch()
-        Path("names").write_text("one\n")
+        Path("names").write_text("one\n", encoding="utf-8")
         before = sorted(os.listdir())
         assert run(["factorize", *arguments]) == code
         captured = capsys.readouterr()

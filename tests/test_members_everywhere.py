@@ -308,7 +308,7 @@ class TestCommands:
         command = ["factorize", "matrix.npy", "--rank", "4", "--members", "3", "--no-compare"]
         assert run([*command, "--method", "gspa", "--effort", "fast"]) == 0
         assert " + " in capsys.readouterr().out
-        short = json.loads((tmp_path / "matrix-gsnmf" / "summary.json").read_text())
+        short = json.loads((tmp_path / "matrix-gsnmf" / "summary.json").read_text(encoding="utf-8"))
         assert max(len(factor["members"]) for factor in short["factors"]) > 1
         assert short["parameters"]["Members of a factor"] == "3"
         assert gsnmf.load("matrix-gsnmf/result.npz", matrix).mixtures.most == 3
@@ -326,11 +326,11 @@ class TestCommands:
 
     def test_topics(self, tmp_path, monkeypatch, capsys):
         monkeypatch.chdir(tmp_path)
-        (tmp_path / "texts.txt").write_text("\n".join(TEXTS))
+        (tmp_path / "texts.txt").write_text("\n".join(TEXTS), encoding="utf-8")
         command = ["topics", "texts.txt", "--rank", "3", "--members", "2", "--min-df", "1", "--effort", "fast"]
         assert run(command) == 0
         assert "next best" in capsys.readouterr().out
-        short = json.loads((tmp_path / "texts-topics" / "topics.json").read_text())
+        short = json.loads((tmp_path / "texts-topics" / "topics.json").read_text(encoding="utf-8"))
         assert max(len(topic["chosen"]) for topic in short["topics"]) == 2
         assert all(sum(topic["chosen_shares"]) == pytest.approx(1.0) for topic in short["topics"])
         assert short["topics"][0]["alternatives"]

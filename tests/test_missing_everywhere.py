@@ -243,13 +243,13 @@ class TestFiles:
 
     def test_empty_cells_are_missing(self, tmp_path):
         table = tmp_path / "table.csv"
-        table.write_text(",a,b\nx,1,\ny,NA,4\nz,nan,5\n")
+        table.write_text(",a,b\nx,1,\ny,NA,4\nz,nan,5\n", encoding="utf-8")
         found = read_matrix(table, missing_values=NAN)
         assert_array_equal(found.matrix, [[1, NAN], [NAN, 4], [NAN, 5]])
         assert found.row_names == ("x", "y", "z")
         with pytest.raises(ValueError, match=r"the cell is empty at row 0, column 1.*--missing nan"):
             read_matrix(table)
-        table.write_text("1,-2\n3,4\n")
+        table.write_text("1,-2\n3,4\n", encoding="utf-8")
         with pytest.raises(ValueError, match=r"--negative clip .* the one negative entry, 36.5 % of the norm"):
             read_matrix(table)
 
@@ -267,9 +267,9 @@ class TestCommand:
         told = capsys.readouterr()
         assert "that are observed" in told.out.replace("\n", " ")
         assert "were set to zero" in told.err
-        summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+        summary = json.loads((tmp_path / "out" / "summary.json").read_text(encoding="utf-8"))
         assert summary["observed_share"] < 0.7
-        assert "are observed" in (tmp_path / "out" / "report.html").read_text()
+        assert "are observed" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
         assert gsnmf.load(tmp_path / "out" / "result.npz", matrix).observed_share == summary["observed_share"]
 
     def test_unstored_and_weights(self, holed, tmp_path):

@@ -48,7 +48,7 @@ def assert_reports_after_loading(model, X, folder):
     """A model that was saved and loaded, given the training data, reports its quality and what it has chosen."""
     model.save(folder / "model.npz")
     gsnmf.GSNMF.load(folder / "model.npz").report(folder / "page.html", X)
-    page = (folder / "page.html").read_text()
+    page = (folder / "page.html").read_text(encoding="utf-8")
     assert f"{100 * model.quality_:.1f}" in page
     assert all(name in page for name in (*X.columns[model.feature_indices_], *X.index[model.sample_indices_]))
 
@@ -56,7 +56,7 @@ def assert_reports_after_loading(model, X, folder):
 class TestReport:
     def test_of_a_fitted_model_has_the_names(self, model, frame, tmp_path):
         model.report(tmp_path / "page.html", title="<Twenty> samples")
-        page = (tmp_path / "page.html").read_text()
+        page = (tmp_path / "page.html").read_text(encoding="utf-8")
         assert "&lt;Twenty&gt; samples" in page
         for name in (*frame.columns[model.feature_indices_], *frame.index[model.sample_indices_]):
             assert name in page
@@ -71,7 +71,7 @@ class TestReport:
         with pytest.raises(ValueError, match="matrix must be the one that was factorized"):
             loaded.report(tmp_path / "page.html", frame.iloc[::-1])
         loaded.report(tmp_path / "page.html", frame)
-        page = (tmp_path / "page.html").read_text()
+        page = (tmp_path / "page.html").read_text(encoding="utf-8")
         assert all(name in page for name in frame.columns[model.feature_indices_])
 
     def test_of_a_model_that_was_saved_twice(self, model, frame, tmp_path):
@@ -79,7 +79,9 @@ class TestReport:
         gsnmf.save(gsnmf.load(tmp_path / "a.npz"), tmp_path / "b.npz")
         gsnmf.load(tmp_path / "b.npz").report(tmp_path / "twice.html", frame, compare=False)
         gsnmf.load(tmp_path / "a.npz").report(tmp_path / "once.html", frame, compare=False)
-        assert (tmp_path / "twice.html").read_text() == (tmp_path / "once.html").read_text()
+        assert (tmp_path / "twice.html").read_text(encoding="utf-8") == (tmp_path / "once.html").read_text(
+            encoding="utf-8"
+        )
 
     @pytest.mark.parametrize("options", [{"members": 2}, {"missing_values": np.nan}, {"sum_to_one": True}])
     def test_of_other_models_after_loading(self, options, frame, tmp_path):
@@ -103,7 +105,7 @@ class TestReport:
         gsnmf.report(
             result, tmp_path / "names.html", row_names=frame.index, column_names=frame.columns, title="A table"
         )
-        pages = {(tmp_path / f"{name}.html").read_text() for name in ("frame", "labelled", "names")}
+        pages = {(tmp_path / f"{name}.html").read_text(encoding="utf-8") for name in ("frame", "labelled", "names")}
         assert len(pages) == 1
         assert "feature" in pages.pop()
 
@@ -111,13 +113,13 @@ class TestReport:
         vectorizer = TfidfVectorizer()
         result = gsnmf.factorize(vectorizer.fit_transform(TEXTS), 2, effort="fast")
         gsnmf.report(result, tmp_path / "page.html", column_names=vectorizer)
-        assert "buses" in (tmp_path / "page.html").read_text()
+        assert "buses" in (tmp_path / "page.html").read_text(encoding="utf-8")
 
     def test_of_applications(self, talk, tmp_path):
         gsnmf.report(talk, tmp_path / "topics.html", title="Talk")
-        assert "Talk" in (tmp_path / "topics.html").read_text()
+        assert "Talk" in (tmp_path / "topics.html").read_text(encoding="utf-8")
         gsnmf.report(unmix(np.random.default_rng(0).random((6, 5, 8)), 2), tmp_path / "scene.html", title="Scene")
-        assert "Scene" in (tmp_path / "scene.html").read_text()
+        assert "Scene" in (tmp_path / "scene.html").read_text(encoding="utf-8")
         with pytest.raises(ValueError, match="row_names must be left out for TopicModel, which knows its names"):
             gsnmf.report(talk, tmp_path / "topics.html", row_names=["a"])
 
@@ -192,7 +194,7 @@ class TestTopics:
         assert loaded.alternatives(1) == talk.alternatives(1)
         for model, name in ((talk, "a"), (loaded, "b")):
             model.report(tmp_path / f"{name}.html")
-        assert (tmp_path / "a.html").read_text() == (tmp_path / "b.html").read_text()
+        assert (tmp_path / "a.html").read_text(encoding="utf-8") == (tmp_path / "b.html").read_text(encoding="utf-8")
 
     def test_how_many_and_how_sure(self, talk, tmp_path):
         choice = gsnmf.choose_rank(talk.matrix, range(1, 3), effort="fast")

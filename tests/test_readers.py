@@ -158,7 +158,7 @@ class TestCluto:
     @pytest.mark.parametrize("ending", [".mat", ".cluto"])
     def test_sparse_with_names(self, tmp_path, ending):
         path = tmp_path / f"m{ending}"
-        path.write_text(as_cluto())
+        path.write_text(as_cluto(), encoding="utf-8")
         (tmp_path / f"m{ending}.rlabel").write_text("\n".join(ROWS) + "\n", encoding="utf-8")
         (tmp_path / f"m{ending}.clabel").write_text("\n".join(COLUMNS), encoding="utf-8")
         data = read_matrix(path)
@@ -169,9 +169,9 @@ class TestCluto:
     def test_empty_rows_and_dense(self, tmp_path):
         matrix = MATRIX.copy()
         matrix[[1, 3]] = 0
-        (tmp_path / "m.cluto").write_text(as_cluto(matrix) + "\n")
+        (tmp_path / "m.cluto").write_text(as_cluto(matrix) + "\n", encoding="utf-8")
         np.testing.assert_array_equal(dense(read_matrix(tmp_path / "m.cluto")), matrix)
-        (tmp_path / "d.cluto").write_text("2 3\n1 2 3\n4 5 6\n")
+        (tmp_path / "d.cluto").write_text("2 3\n1 2 3\n4 5 6\n", encoding="utf-8")
         np.testing.assert_array_equal(dense(read_matrix(tmp_path / "d.cluto")), [[1, 2, 3], [4, 5, 6]])
 
     @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ class TestCluto:
         ],
     )
     def test_damaged(self, tmp_path, text, message):
-        (tmp_path / "m.cluto").write_text(text)
+        (tmp_path / "m.cluto").write_text(text, encoding="utf-8")
         with pytest.raises(FileError, match=message):
             read_matrix(tmp_path / "m.cluto")
 
@@ -224,7 +224,7 @@ class TestTables:
         assert (data.row_names, data.column_names) == (rows, columns)
 
     def test_header_can_be_told(self, tmp_path):
-        (tmp_path / "m.csv").write_text("2001,2002\n1,2\n")
+        (tmp_path / "m.csv").write_text("2001,2002\n1,2\n", encoding="utf-8")
         assert read_matrix(tmp_path / "m.csv").matrix.shape == (2, 2)
         data = read_matrix(tmp_path / "m.csv", header=True)
         assert (data.column_names, data.matrix.tolist()) == (("2001", "2002"), [[1.0, 2.0]])
@@ -245,7 +245,7 @@ class TestTables:
         ],
     )
     def test_damaged(self, tmp_path, text, message):
-        (tmp_path / "m.csv").write_text(text)
+        (tmp_path / "m.csv").write_text(text, encoding="utf-8")
         with pytest.raises(ValueError, match=message) as raised:
             read_matrix(tmp_path / "m.csv")
         assert str(raised.value).startswith(str(tmp_path / "m.csv"))
@@ -325,21 +325,21 @@ class TestDocuments:
         assert {"the", "sat", "script", "alert"} <= set(everything.column_names)
 
     def test_long_lines_have_short_names(self, tmp_path):
-        (tmp_path / "m.txt").write_text("word " * 100 + "\nword\n")
+        (tmp_path / "m.txt").write_text("word " * 100 + "\nword\n", encoding="utf-8")
         assert [len(name) for name in read_matrix(tmp_path / "m.txt").row_names] == [3 + 60, 3 + 4]
 
     def test_one_a_file(self, tmp_path):
         folder = tmp_path / "texts"
         (folder / "sub").mkdir(parents=True)
         for name, text in zip(("b.txt", "a.md", "sub/c.txt", ".hidden.txt"), self.TEXTS, strict=True):
-            (folder / name).write_text(text)
+            (folder / name).write_text(text, encoding="utf-8")
         data = read_matrix(folder)
         assert data.row_names == ("a", "b", "sub/c")
         np.testing.assert_array_equal(dense(data), [[1, 1], [1, 0], [0, 2]])
 
     @pytest.mark.parametrize(("text", "message"), [("", "holds no documents"), ("the\na\n", "no word is left of 2")])
     def test_nothing_to_count(self, tmp_path, text, message):
-        (tmp_path / "m.txt").write_text(text)
+        (tmp_path / "m.txt").write_text(text, encoding="utf-8")
         with pytest.raises(FileError, match=message):
             read_matrix(tmp_path / "m.txt")
 
@@ -350,7 +350,7 @@ class TestDocuments:
         assert read_matrix(tmp_path / "m.txt", encoding="latin-1").column_names == ("café",)
 
     def test_options_are_checked(self, tmp_path):
-        (tmp_path / "m.txt").write_text("a")
+        (tmp_path / "m.txt").write_text("a", encoding="utf-8")
         with pytest.raises(ValueError, match="stop_words must be 'english' or None; got 'german'"):
             read_matrix(tmp_path / "m.txt", stop_words="german")
         with pytest.raises(ValueError, match="min_documents must be an integer of at least 1; got 0"):
@@ -367,7 +367,7 @@ class TestImages:
         pillow.fromarray(grey).save(tmp_path / "b.png")
         pillow.fromarray(np.dstack([grey] * 3)).save(tmp_path / "a.png")
         pillow.fromarray(grey.astype(np.uint16) * 257).save(tmp_path / "c.png")
-        (tmp_path / "about.json").write_text("{}")
+        (tmp_path / "about.json").write_text("{}", encoding="utf-8")
         data = read_matrix(tmp_path)
         np.testing.assert_allclose(data.matrix, np.tile(grey.ravel() / 255, (3, 1)))
         assert (data.row_names, data.image_shape) == (("a.png", "b.png", "c.png"), (3, 4))
@@ -394,7 +394,7 @@ class TestWhichFormat:
     def test_folders(self, tmp_path):
         with pytest.raises(FileError, match="holds neither images"):
             read_matrix(tmp_path)
-        (tmp_path / "a.txt").write_text("cat")
+        (tmp_path / "a.txt").write_text("cat", encoding="utf-8")
         (tmp_path / "a.png").write_bytes(b"")
         with pytest.raises(FileError, match="name the format, images or text"):
             read_matrix(tmp_path)
@@ -403,7 +403,7 @@ class TestWhichFormat:
             read_matrix(tmp_path, format="csv")
 
     def test_unknown(self, tmp_path):
-        (tmp_path / "m.xyz").write_text("1,2\n")
+        (tmp_path / "m.xyz").write_text("1,2\n", encoding="utf-8")
         with pytest.raises(FileError, match=r"ending must be one of \.npz.*got \.xyz\."):
             read_matrix(tmp_path / "m.xyz")
         assert read_matrix(tmp_path / "m.xyz", format="csv").matrix.tolist() == [[1.0, 2.0]]
@@ -477,7 +477,7 @@ class TestNames:
 
     def test_wrong_number(self, tmp_path):
         np.save(tmp_path / "m.npy", MATRIX)
-        (tmp_path / "rows").write_text("a\nb\n")
+        (tmp_path / "rows").write_text("a\nb\n", encoding="utf-8")
         with pytest.raises(FileError, match=r"one name per line for 4 rows; got 2\."):
             read_matrix(tmp_path / "m.npy", rows=tmp_path / "rows")
         with pytest.raises(ValueError, match=r"row_names must have one name for each of the 4 rows; got 2 names\."):
@@ -494,7 +494,7 @@ class TestNames:
     def test_names_that_are_json(self, tmp_path):
         """Names are text, whatever they look like."""
         name = json.dumps({"a": [1]})
-        (tmp_path / "m.csv").write_text(f"{quoted(name)},b\n1,2\n")
+        (tmp_path / "m.csv").write_text(f"{quoted(name)},b\n1,2\n", encoding="utf-8")
         assert read_matrix(tmp_path / "m.csv").column_names == (name, "b")
 
 
@@ -502,7 +502,7 @@ class TestNames:
 def test_a_matrix_market_file_that_ends_in_the_middle_of_a_number(tmp_path, end):
     """SciPy's parser reads on after the end of the file, which can end the process."""
     path = tmp_path / "m.mtx"
-    path.write_text(f"%%MatrixMarket matrix coordinate real general\n3 2 2\n1 1 0.5\n3 2 {end}")
+    path.write_text(f"%%MatrixMarket matrix coordinate real general\n3 2 2\n1 1 0.5\n3 2 {end}", encoding="utf-8")
     with pytest.raises(FileError, match="ends in the middle of a number"):
         read_matrix(path)
 
@@ -525,5 +525,5 @@ def test_elements_of_a_matlab_file_are_checked_before_they_are_read(tmp_path, co
 @pytest.mark.parametrize("end", ["", " ", "\n", "\t\r\n", " \n\n"])
 def test_matrix_market_files_may_end_as_they_like(tmp_path, end):
     path = tmp_path / "m.mtx"
-    path.write_text(f"%%MatrixMarket matrix array real general\n2 2\n1\n2\n3\n4{end}", newline="")
+    path.write_text(f"%%MatrixMarket matrix array real general\n2 2\n1\n2\n3\n4{end}", newline="", encoding="utf-8")
     assert read_matrix(path).matrix.tolist() == [[1.0, 3.0], [2.0, 4.0]]

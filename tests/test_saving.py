@@ -81,7 +81,7 @@ def test_other_archives_and_newer_versions_are_refused(tmp_path):
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(28, "No space left on device")])
 def test_what_fails_leaves_the_old_file_alone(tmp_path, error):
     path = tmp_path / "f"
-    path.write_text("old")
+    path.write_text("old", encoding="utf-8")
 
     def half():
         with whole_file(path) as stream:
@@ -91,7 +91,7 @@ def test_what_fails_leaves_the_old_file_alone(tmp_path, error):
     with pytest.raises(BaseException) as raised:  # noqa: PT011
         half()
     assert isinstance(raised.value, (KeyboardInterrupt, OSError))
-    assert (os.listdir(tmp_path), path.read_text()) == (["f"], "old")
+    assert (os.listdir(tmp_path), path.read_text(encoding="utf-8")) == (["f"], "old")
 
 
 def test_files_have_ordinary_permissions(tmp_path):

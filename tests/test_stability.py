@@ -102,7 +102,7 @@ def test_report_and_command(tmp_path, monkeypatch, capsys):
     printed = json.loads(capsys.readouterr().out)
     assert all(0.0 <= factor["stability"] <= 1.0 for factor in printed["factors"])
     assert [one["rank"] for one in printed["rank_choice"]] == [2, 3]
-    page = Path("m-gsnmf/report.html").read_text()
+    page = Path("m-gsnmf/report.html").read_text(encoding="utf-8")
     for part in ("How many", "left-out entries", "Stability", "More columns, or more rows", "Agreement of all factors"):
         assert part in page
     assert run(["factorize", "m.npy", "--rank", "2", "--stability", "--members", "2"]) == 2
@@ -113,4 +113,4 @@ def test_topics_show_it(tmp_path):
     model = gsnmf.applications.topics(texts, 2, min_df=1, effort="fast", stability=True)
     assert model.stability.overall.shape == model.stability.similarity.shape == (2,)
     model.report(tmp_path / "page.html")
-    assert "stability <b>" in (tmp_path / "page.html").read_text()
+    assert "stability <b>" in (tmp_path / "page.html").read_text(encoding="utf-8")

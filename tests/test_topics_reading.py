@@ -59,7 +59,7 @@ def test_parquet(tmp_path):
 
 
 def test_lines(tmp_path):
-    (tmp_path / "reviews.txt").write_text("first\r\n\nthird\n")
+    (tmp_path / "reviews.txt").write_text("first\r\n\nthird\n", encoding="utf-8")
     read = read_texts(tmp_path / "reviews.txt")
     assert (read.texts, read.ids, read.labels) == (("first", "third"), ("line 1", "line 3"), ())
 
@@ -67,7 +67,7 @@ def test_lines(tmp_path):
 def test_folders_are_labels(tmp_path):
     for name in ("sport/one.txt", "sport/two.md", "music/three.txt", "music/.hidden.txt", "music/picture.png"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(f"text of {name}")
+        (tmp_path / name).write_text(f"text of {name}", encoding="utf-8")
     read = read_texts(tmp_path)
     assert read.ids == ("music/three", "sport/one", "sport/two")
     assert read.labels == ("music", "sport", "sport")
@@ -84,18 +84,18 @@ def test_standard_input(monkeypatch):
 
 def test_column_of_texts_is_guessed(tmp_path):
     path = tmp_path / "t.csv"
-    path.write_text("Text,other\nshort,much longer than the text\n")
+    path.write_text("Text,other\nshort,much longer than the text\n", encoding="utf-8")
     assert read_texts(path).texts == ("short",)
-    path.write_text("a,b\n1,much longer\n2,words\n")
+    path.write_text("a,b\n1,much longer\n2,words\n", encoding="utf-8")
     assert read_texts(path).text_column == "b"
-    path.write_text("a,b\n,\n")
+    path.write_text("a,b\n,\n", encoding="utf-8")
     with pytest.raises(FileError, match="name the column that holds the texts; it has 'a', 'b'"):
         read_texts(path)
 
 
 def test_very_long_cells(tmp_path):
     path = tmp_path / "long.csv"
-    path.write_text("text\n" + "word " * 100_000 + "\n")
+    path.write_text("text\n" + "word " * 100_000 + "\n", encoding="utf-8")
     assert len(read_texts(path).texts[0]) == 500_000
 
 
@@ -127,7 +127,7 @@ LONG = "a very long cell " * 100
 )
 def test_errors_are_short(tmp_path, name, content, options, message):
     path = tmp_path / name
-    path.write_text(content)
+    path.write_text(content, encoding="utf-8")
     with pytest.raises(FileError) as error:
         read_texts(path, **options)
     assert message in str(error.value)

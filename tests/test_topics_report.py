@@ -120,7 +120,7 @@ class TestCommand:
     def table(self, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
         texts, labels = make_texts(30)
-        with (tmp_path / "reviews.csv").open("w", newline="") as stream:
+        with (tmp_path / "reviews.csv").open("w", newline="", encoding="utf-8") as stream:
             rows = csv.writer(stream)
             rows.writerow(["id", "review", "kind", "day"])
             rows.writerows(
@@ -142,10 +142,10 @@ class TestCommand:
             "topics.html",
             "topics.json",
         ]
-        short = json.loads((folder / "topics.json").read_text())
+        short = json.loads((folder / "topics.json").read_text(encoding="utf-8"))
         assert len(short["topics"]) == 3
-        assert short["sentence"] in (folder / "topics.html").read_text()
-        with (folder / "documents.csv").open(newline="") as stream:
+        assert short["sentence"] in (folder / "topics.html").read_text(encoding="utf-8")
+        with (folder / "documents.csv").open(newline="", encoding="utf-8") as stream:
             rows = list(csv.DictReader(stream))
         assert [row["document"] for row in rows] == [f"r{i}" for i in range(30)]
         assert {(row["label"], row["topic"]) for row in rows}.__len__() == 3
@@ -160,7 +160,7 @@ class TestCommand:
         assert capsys.readouterr().out == "reviews-topics/topics.html\n"
 
     def test_stop_words_and_expressions(self, table, capsys):
-        (table / "stop.txt").write_text("violin\nrose\n")
+        (table / "stop.txt").write_text("violin\nrose\n", encoding="utf-8")
         options = ["--stop-words", "stop.txt", "--ngrams", "2", "--min-df", "3"]
         assert run(["topics", "reviews.csv", *options, "--rank", "3", "--json"]) == 0
         words = {word for topic in json.loads(capsys.readouterr().out)["topics"] for word in topic["words"]}

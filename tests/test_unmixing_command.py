@@ -31,7 +31,7 @@ def result(cube):
 def here(tmp_path, monkeypatch, cube):
     monkeypatch.chdir(tmp_path)
     np.save("scene.npy", cube)
-    Path("w.txt").write_text("\n".join(map(str, np.linspace(400, 1000, 16))))
+    Path("w.txt").write_text("\n".join(map(str, np.linspace(400, 1000, 16))), encoding="utf-8")
     return tmp_path
 
 
@@ -42,7 +42,7 @@ class TestCommand:
         out = capsys.readouterr().out
         assert "3 endmembers of 12 x 10 pixels" in out
         assert "Report: scene-unmix/report.html" in out
-        summary = json.loads(Path("scene-unmix/summary.json").read_text())
+        summary = json.loads(Path("scene-unmix/summary.json").read_text(encoding="utf-8"))
         assert summary["shape"] == [12, 10, 16]
         loaded = Unmixing.load("scene-unmix/result.npz")
         assert summary["pixels"] == loaded.pixels.tolist()

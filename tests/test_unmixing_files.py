@@ -26,7 +26,8 @@ def write_envi(path, values, interleave, *, byte_order=0, offset=0, extra="", en
     path.write_text(
         f"ENVI\ndescription = {{\n  a scene = not a field}}\nsamples = {values.shape[1]}\nlines = {values.shape[0]}\n"
         f"bands = {values.shape[2]}\nheader offset = {offset}\ndata type = {kind}\ninterleave = {interleave}\n"
-        f"byte order = {byte_order}\n{extra}"
+        f"byte order = {byte_order}\n{extra}",
+        encoding="utf-8",
     )
 
 
@@ -65,8 +66,8 @@ class TestEnvi:
     )
     def test_damaged_headers(self, tmp_path, change, message):
         write_envi(tmp_path / "s.hdr", VALUES, "bip")
-        text = (tmp_path / "s.hdr").read_text()
-        (tmp_path / "s.hdr").write_text(text.replace(*change))
+        text = (tmp_path / "s.hdr").read_text(encoding="utf-8")
+        (tmp_path / "s.hdr").write_text(text.replace(*change), encoding="utf-8")
         with pytest.raises(FileError, match=message):
             read_cube(tmp_path / "s.hdr")
 
@@ -108,7 +109,7 @@ class TestArrays:
     def test_errors(self, tmp_path):
         with pytest.raises(FileNotFoundError):
             read_cube(tmp_path / "none.npy")
-        (tmp_path / "s.xyz").write_text("")
+        (tmp_path / "s.xyz").write_text("", encoding="utf-8")
         with pytest.raises(FileError, match=r"the ending must be one of \.npy, .*; got \.xyz"):
             read_cube(tmp_path / "s.xyz")
         np.save(tmp_path / "s.npy", VALUES)
@@ -116,9 +117,9 @@ class TestArrays:
             read_cube(tmp_path / "s.npy", key="a")
 
     def test_wavelengths(self, tmp_path):
-        (tmp_path / "w.txt").write_text("450\n550, 650\n")
+        (tmp_path / "w.txt").write_text("450\n550, 650\n", encoding="utf-8")
         np.testing.assert_array_equal(read_wavelengths(tmp_path / "w.txt"), [450, 550, 650])
-        (tmp_path / "w.txt").write_text("450\nred\n")
+        (tmp_path / "w.txt").write_text("450\nred\n", encoding="utf-8")
         with pytest.raises(FileError, match="must be numbers, one per line; got 'red'"):
             read_wavelengths(tmp_path / "w.txt")
 

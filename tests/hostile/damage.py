@@ -35,11 +35,11 @@ print("done")
 
 def originals(folder: Path) -> list[Path]:
     """A sound file of every format but AnnData: the HDF5 library can hang in a damaged file."""
-    (folder / "c.mtx").write_text(COORDINATE)
-    (folder / "a.mtx").write_text(ARRAY)
-    (folder / "t.csv").write_text("name,a,b\nx,1,2\ny,3,4\n")
-    (folder / "s.tsv").write_text("1\t2\n3\t4\n")
-    (folder / "l.cluto").write_text("2 3 3\n1 1.5 2 2\n3 1\n")
+    (folder / "c.mtx").write_text(COORDINATE, encoding="utf-8")
+    (folder / "a.mtx").write_text(ARRAY, encoding="utf-8")
+    (folder / "t.csv").write_text("name,a,b\nx,1,2\ny,3,4\n", encoding="utf-8")
+    (folder / "s.tsv").write_text("1\t2\n3\t4\n", encoding="utf-8")
+    (folder / "l.cluto").write_text("2 3 3\n1 1.5 2 2\n3 1\n", encoding="utf-8")
     np.save(folder / "d.npy", MATRIX)
     np.savez(folder / "z.npz", matrix=MATRIX)
     sp.save_npz(folder / "y.npz", sp.csr_array(MATRIX))

@@ -19,7 +19,7 @@ from hostile.damage import ARRAY, COORDINATE, MATRIX, read_damaged
 
 @pytest.mark.parametrize("text", [COORDINATE, ARRAY, COORDINATE.upper().replace("MATRIXMARKET", "MatrixMarket")])
 def test_sound_matrix_market_files(tmp_path, text):
-    (tmp_path / "m.mtx").write_text(text)
+    (tmp_path / "m.mtx").write_text(text, encoding="utf-8")
     found = read_matrix(tmp_path / "m.mtx").matrix
     dense = found if isinstance(found, np.ndarray) else found.toarray()
     expected = [[1, 3], [2, 4]] if text is ARRAY else [[0.5, 0], [0, 0], [0, 20]]
@@ -66,21 +66,21 @@ def test_mutated_files_end_no_process(tmp_path):
     ],
 )
 def test_a_doubtful_first_column_is_an_error(tmp_path, text, words):
-    (tmp_path / "t.csv").write_text(text)
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
     with pytest.raises(FileError, match=rf"{words}; say whether .*row_names=True"):
         read_matrix(tmp_path / "t.csv")
     assert len(read_matrix(tmp_path / "t.csv", row_names=True).row_names) >= 1
 
 
 def test_a_doubtful_first_line_is_an_error(tmp_path):
-    (tmp_path / "t.csv").write_text("1,2,n/a\n3,4,5\n")
+    (tmp_path / "t.csv").write_text("1,2,n/a\n3,4,5\n", encoding="utf-8")
     with pytest.raises(FileError, match=r"opens with the number '1' .*--no-header"):
         read_matrix(tmp_path / "t.csv")
     assert read_matrix(tmp_path / "t.csv", header=True).matrix.shape == (1, 3)
 
 
 def test_the_log_says_what_was_taken_as_names(tmp_path, caplog):
-    (tmp_path / "t.csv").write_text("name,a,b\nx,1,2\n")
+    (tmp_path / "t.csv").write_text("name,a,b\nx,1,2\n", encoding="utf-8")
     with caplog.at_level("INFO", "gsnmf"):
         read_matrix(tmp_path / "t.csv")
     assert "took the first line and the first column as names" in caplog.text
@@ -93,7 +93,7 @@ def test_a_pipe_is_read_once(tmp_path, kind):
     if kind == "matlab":
         scipy.io.savemat(whole, {"M": MATRIX}, appendmat=False)
     else:
-        whole.write_text("2 3 3\n1 1.5 2 2\n3 1\n" if kind == "cluto" else COORDINATE)
+        whole.write_text("2 3 3\n1 1.5 2 2\n3 1\n" if kind == "cluto" else COORDINATE, encoding="utf-8")
     pipe = tmp_path / f"pipe.{'mtx' if kind == 'mtx' else 'mat'}"
     os.mkfifo(pipe)
     writer = threading.Thread(target=lambda: pipe.write_bytes(whole.read_bytes()), daemon=True)

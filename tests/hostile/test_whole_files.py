@@ -126,12 +126,12 @@ def test_threads_that_write_one_set_take_turns(tmp_path, monkeypatch):
 @pytest.mark.parametrize("record", [b"", b"[", b'[["../x", "a", "k"]]', b"3", b"[[1, 2]]"])
 def test_a_record_that_is_not_one_is_ignored(tmp_path, record):
     (tmp_path / ".a.set").write_bytes(record)
-    (tmp_path / "a").write_text("old")
+    (tmp_path / "a").write_text("old", encoding="utf-8")
     with whole_files([tmp_path / "a", tmp_path / "b"]) as streams:
         for stream in streams:
             stream.write(b"new")
     assert sorted(os.listdir(tmp_path)) == ["a", "b"]
-    assert (tmp_path / "a").read_text() == "new"
+    assert (tmp_path / "a").read_text(encoding="utf-8") == "new"
 
 
 def test_stale_drafts_are_removed_and_recent_ones_kept(tmp_path):
@@ -147,10 +147,10 @@ def test_stale_drafts_are_removed_and_recent_ones_kept(tmp_path):
 
 def test_a_folder_in_the_way_is_found_before_the_work(tmp_path):
     (tmp_path / "b").mkdir()
-    (tmp_path / "a").write_text("old")
+    (tmp_path / "a").write_text("old", encoding="utf-8")
     with pytest.raises(IsADirectoryError), whole_files([tmp_path / "a", tmp_path / "b"]):
         pytest.fail("the work has begun")
-    assert (tmp_path / "a").read_text() == "old"
+    assert (tmp_path / "a").read_text(encoding="utf-8") == "old"
     assert sorted(os.listdir(tmp_path)) == ["a", "b"]
 
 
@@ -158,7 +158,7 @@ def test_a_folder_in_the_way_is_found_before_the_work(tmp_path):
 def test_a_rename_that_fails_gives_back_what_was_there(tmp_path, monkeypatch, fails_at):
     names = ("a", "b", "c")
     for name in names:
-        (tmp_path / name).write_text("old")
+        (tmp_path / name).write_text("old", encoding="utf-8")
     calls = 0
     replace = Path.replace
 
@@ -180,4 +180,4 @@ def test_a_rename_that_fails_gives_back_what_was_there(tmp_path, monkeypatch, fa
         write()
     monkeypatch.undo()
     assert sorted(os.listdir(tmp_path)) == list(names)
-    assert {(tmp_path / name).read_text() for name in names} == {"old"}
+    assert {(tmp_path / name).read_text(encoding="utf-8") for name in names} == {"old"}

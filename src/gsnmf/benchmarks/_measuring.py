@@ -137,7 +137,7 @@ def resident_bytes(field: str) -> int:
     """
     status = Path("/proc/self/status")
     if status.exists():
-        line = next(line for line in status.read_text().splitlines() if line.startswith(f"{field}:"))
+        line = next(line for line in status.read_text(encoding="utf-8").splitlines() if line.startswith(f"{field}:"))
         return int(line.split()[1]) * 1024
     import resource  # not on Windows
 
@@ -196,7 +196,7 @@ def load() -> str:
 def _processor() -> str:
     cpus = Path("/proc/cpuinfo")
     if cpus.exists():
-        for line in cpus.read_text().splitlines():
+        for line in cpus.read_text(encoding="utf-8").splitlines():
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()

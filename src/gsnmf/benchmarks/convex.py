@@ -240,7 +240,7 @@ def _scale(sizes: _Sizes) -> Iterator[list[str]]:
                 record = Path(folder, "record.json")
                 work = partial(_recorded, record=record, rank=r1 + r2, strength=strength)
                 peak = peak_memory(work, truth.matrix, partial(_solve, np.eye(3), 1, 1.0, 0.1))
-                result = json.loads(record.read_text())
+                result = json.loads(record.read_text(encoding="utf-8"))
             yield [
                 f"{'sparse' if sparse else 'dense'} {side} x {side}",
                 f"{density * side * side:.1e}",
@@ -264,7 +264,7 @@ def _recorded(matrix: RawMatrix, record: Path, rank: int, strength: float) -> No
         "size": [solution.columns.size, solution.rows.size],
         "steps": solution.n_iterations,
     }
-    record.write_text(json.dumps(facts))
+    record.write_text(json.dumps(facts), encoding="utf-8")
 
 
 def _timed(work: Callable[..., Any], *arguments: Any) -> tuple[float, Any]:
