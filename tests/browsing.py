@@ -1,18 +1,21 @@
-"""What tests need of a real browser: the fixtures ``browser`` and ``page``, and what every page must satisfy."""
+"""A real browser for the fixtures ``browser`` and ``page``, and what every page must satisfy."""
 
 import os
 import shutil
+from contextlib import suppress
 
 import numpy as np
 import pytest
 from selenium import webdriver
+from selenium.common.exceptions import WebDriverException
+
+from processes import PATIENCE
 
 WIDTHS = {"desktop": 1200, "phone": 390}
 
 
-@pytest.fixture(scope="module")
-def browser():
-    """Chromium without a window; tests are skipped where it or its driver is missing."""
+def start():
+    """Chromium without a window; skips the test where it or its driver is missing."""
     program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     driver = shutil.which("chromedriver")
     if program is None or driver is None:
@@ -24,24 +27,25 @@ def browser():
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         options.add_argument("--no-sandbox")  # Chromium's sandbox does not work for root
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    for _ in range(4):  # on a busy machine it may take longer than its driver waits
+        with suppress(WebDriverException):
+            return _started(options, driver)
+    return _started(options, driver)
+
+
+def _started(options, driver):
     browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
-    yield browser
-    browser.quit()
+    browser.set_script_timeout(PATIENCE)
+    return browser
 
 
 def opened(browser, report):
     """The browser with a report open, and nothing in its logs from before."""
     browser.get_log("browser")
     browser.get_log("performance")
+    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
     browser.get(report.as_uri())
     return browser
-
-
-@pytest.fixture
-def page(browser, report):
-    """The browser with the ``report`` of a test module open; afterwards it shows pages as usual again."""
-    yield opened(browser, report)
-    emulate(browser)
 
 
 def assert_quiet(page, report):

@@ -26,6 +26,26 @@ def figures():
 
 
 @pytest.fixture(scope="session")
+def browser():
+    """A browser without a window; tests are skipped where it, its driver or Selenium is missing."""
+    pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+    from browsing import start
+
+    running = start()
+    yield running
+    running.quit()
+
+
+@pytest.fixture
+def page(browser, report):
+    """The browser with the ``report`` of a test module open; afterwards it shows pages as usual again."""
+    from browsing import emulate, opened
+
+    yield opened(browser, report)
+    emulate(browser)
+
+
+@pytest.fixture(scope="session")
 def planted_data():
     """A noisy matrix with three planted columns and two planted rows."""
     return planted((60, 50), 3, 2, noise_level=0.02, random_state=0)

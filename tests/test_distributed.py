@@ -4,8 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
-import time
 from contextlib import contextmanager
 
 import numpy as np
@@ -14,7 +12,7 @@ import scipy.sparse as sp
 
 import gsnmf
 from gsnmf.benchmarks._measuring import resident_bytes
-from processes import hear_interrupts
+from processes import PATIENCE, all_ended, hear_interrupts, wait_until
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -31,14 +29,21 @@ def whole():
     return rng.random(SHAPE) * (rng.random(SHAPE) < 0.3)
 
 
-def read(chunk, delay):
-    time.sleep(delay)
+def read(chunk, trap):
+    if trap is not None:
+        try:
+            os.unlink(trap)
+        except FileNotFoundError:
+            pass  # not set yet, or another worker was in it
+        else:
+            os.kill(os.getpid(), signal.SIGKILL)
     return sp.csr_array(chunk)
 
 
-def slowly_read(delay):
+def read_by_workers(trap=None):
+    """The matrix in twelve chunks; the first worker that reads one while the file ``trap`` exists is killed."""
     array = da.from_array(whole(), chunks=(100, 150))
-    return array.map_blocks(read, delay, dtype=float, meta=np.empty((0, 0)))
+    return array.map_blocks(read, trap, dtype=float, meta=np.empty((0, 0)))
 
 
 @contextmanager
@@ -46,7 +51,7 @@ def cluster(**options):
     # A worker that is killed takes its warnings with it. Any free port: another cluster, of tests that run at the same
     # time, may have the usual one
     with (
-        dask.config.set({f"distributed.comm.timeouts.{kind}": "300s" for kind in ("connect", "tcp")}),
+        dask.config.set({f"distributed.comm.timeouts.{kind}": f"{PATIENCE}s" for kind in ("connect", "tcp")}),
         distributed.LocalCluster(
             n_workers=2,
             threads_per_worker=1,
@@ -81,7 +86,7 @@ def same(found, expected):
 def test_a_cluster_gives_what_memory_gives():
     for method in ("gspa", "spa-columns"):
         expected = gsnmf.factorize(whole(), RANK, method=method)
-        same(gsnmf.factorize(slowly_read(0.0), RANK, method=method), expected)
+        same(gsnmf.factorize(read_by_workers(), RANK, method=method), expected)
 
 
 @pytest.mark.usefixtures("client")
@@ -99,25 +104,23 @@ def test_an_error_in_a_worker_names_the_chunk(client):
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
-def test_a_killed_worker_does_not_change_the_result(client, monkeypatch):
+def test_a_killed_worker_does_not_change_the_result(client, monkeypatch, tmp_path):
     expected = gsnmf.factorize(whole(), RANK, method="gspa")
     before = worker_pids(client)
-    killer = threading.Timer(0.1, os.kill, (before[0], signal.SIGKILL))
+    trap = tmp_path / "trap"
+    traps = [trap]
     original = Passes.run
 
     def run(passes, **options):
-        if passes.n_passes > RANK // 2 and killer.ident is None:
-            killer.start()  # in the middle of this pass, which takes longer, and after some whose results were kept
+        if passes.n_passes > RANK // 2 and traps:
+            traps.pop().touch()  # after passes whose results were kept
         return original(passes, **options)
 
     monkeypatch.setattr(Passes, "run", run)
-    found = gsnmf.factorize(slowly_read(0.1), RANK, method="gspa")
-    killer.join()
-    same(found, expected)
-    deadline = time.monotonic() + 300
-    while len(pids := worker_pids(client)) < 2 or before[0] in pids:  # until the loss is noticed and made good
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    same(gsnmf.factorize(read_by_workers(str(trap)), RANK, method="gspa"), expected)
+    assert not traps
+    assert not trap.exists()
+    assert wait_until(lambda: len(pids := worker_pids(client)) == 2 and pids != before)  # the loss is made good
 
 
 def test_memory_stays_within_the_limit_of_a_worker_on_a_matrix_of_eight_times_that():
@@ -138,51 +141,50 @@ def test_memory_stays_within_the_limit_of_a_worker_on_a_matrix_of_eight_times_th
     assert max(peaks) < limit
 
 
-# Python drops an interrupt that lands in a callback of the garbage collector, as distributed's, or of the compiler: the
-# script has neither while it waits for one
+# The workers never finish a chunk, so an interrupt meets a computation. It comes when the main thread waits for them:
+# Python drops one that lands in a callback of the garbage collector or of the compiler
 SCRIPT = """
-import gc, os, time
-import dask.array as da, distributed, gsnmf
+import os, sys, threading, time
+from pathlib import Path
+import dask.array as da, distributed, numpy as np, gsnmf
 
-def slow(chunk):
-    time.sleep(0.2)
+def never_done(chunk, begun):
+    begun.touch()
+    time.sleep(600)
     return chunk
 
+def waits(thread):
+    frame = sys._current_frames()[thread]
+    return (frame.f_code.co_filename, frame.f_code.co_name) == (threading.__file__, "wait")
+
+def tell(begun, thread):
+    while not (begun.exists() and waits(thread)):
+        time.sleep(0.05)
+    print("interrupt me", flush=True)
+
 if __name__ == "__main__":
+    begun = Path(sys.argv[1])
+    threading.Thread(target=tell, args=(begun, threading.get_ident()), daemon=True).start()
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs="CRITICAL"
     ) as cluster, distributed.Client(cluster) as client:
-        matrix = da.ones((40, 40), chunks=10) + da.eye(40, chunks=10)
-        gsnmf.select(matrix, 20, method="gspa")
-        gc.callbacks.clear()
         print(*client.run(os.getpid).values(), flush=True)
-        gsnmf.select(matrix.map_blocks(slow, dtype=float), 20, method="gspa")
+        matrix = da.ones((40, 40), chunks=10).map_blocks(never_done, begun, dtype=float, meta=np.empty((0, 0)))
+        gsnmf.select(matrix, 20, method="gspa")
 """
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")
 def test_an_interrupt_leaves_no_processes(tmp_path):
     (tmp_path / "script.py").write_text(SCRIPT, encoding="utf-8")
-    command = [sys.executable, str(tmp_path / "script.py")]
+    command = [sys.executable, str(tmp_path / "script.py"), str(tmp_path / "begun")]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, **pipes, preexec_fn=hear_interrupts) as process:
         workers = [int(pid) for pid in process.stdout.readline().split()]
         assert len(workers) == 2
-        time.sleep(1.0)
-        assert process.poll() is None  # it is in the middle of it
+        assert process.stdout.readline() == "interrupt me\n"
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=300)
+        _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode != 0
     assert "KeyboardInterrupt" in errors
-    deadline = time.monotonic() + 300
-    while any(alive(pid) for pid in workers) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert not any(alive(pid) for pid in workers)
-
-
-def alive(pid):
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
+    assert all_ended(workers)

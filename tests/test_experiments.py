@@ -2,13 +2,12 @@
 
 import csv
 import json
-import os
 import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
+import psutil
 import pytest
 from typer.testing import CliRunner
 
@@ -33,6 +32,7 @@ from gsnmf.experiments.hyperspectral import spectral_angles
 from gsnmf.experiments.non_uniqueness import non_unique
 from gsnmf.experiments.synthetic import EPSILONS, SHOWN, matrix
 from gsnmf.metrics import distance_to_ground_truth, rescale_factors
+from processes import all_ended
 
 TINY = Settings(levels=(0, 13), n_matrices=2)
 
@@ -154,33 +154,14 @@ def test_killed_process_leaves_finished_trials_and_no_workers(tmp_path):
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         try:
             reported = [int(process.stdout.readline()) for _ in range(2)]
-            workers = children(process.pid)
+            workers = [child.pid for child in psutil.Process(process.pid).children()]
         finally:
             process.kill()
     study = find_study("middle")
     assert reported == [0, 1]
     assert len(Store(tmp_path, study.name, study.columns, study.text).load()) >= 1
-    deadline = time.monotonic() + 300
-    while any(map(alive, workers)) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert workers
-    assert not any(map(alive, workers))
-
-
-def children(pid):
-    path = f"/proc/{pid}/task/{pid}/children"
-    if not os.path.exists(path):
-        pytest.skip("children of a process are not known here")
-    with open(path, encoding="utf-8") as file:
-        return [int(child) for child in file.read().split()]
-
-
-def alive(pid):
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
-            return file.read().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
+    assert len(workers) >= 2
+    assert all_ended(workers)
 
 
 def test_replot_needs_no_computation(middle, monkeypatch):

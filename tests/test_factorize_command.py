@@ -16,7 +16,7 @@ import gsnmf
 from gsnmf.commands import run
 from gsnmf.datasets import planted
 from gsnmf.factorization.saving import load_provenance
-from processes import hear_interrupts
+from processes import PATIENCE, hear_interrupts
 
 MATRIX = planted((12, 9), 2, 1, random_state=0).matrix.round(6)
 TEXTS = ["cats and dogs", "dogs chase cats", "stars and planets", "planets orbit stars", "cats watch stars"]
@@ -125,7 +125,8 @@ def test_interrupted_while_reading(tmp_path):
     )
     process.stdin.write(b"1,2\n" * 500_000)  # far more than a pipe holds: when it is written, the command reads
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=300)
+    process.wait(PATIENCE)  # before the end of its input, which communicate would give it
+    _, errors = process.communicate()
     assert (process.returncode, errors) == (130, b"gsnmf: stopped\n")
     assert os.listdir(tmp_path) == []
 
@@ -372,6 +373,6 @@ def test_progress_is_for_terminals(here, monkeypatch):
         except OSError:  # how Linux says that the other end is closed
             pass
         os.close(controller)
-        assert process.wait(timeout=300) == 0
+        assert process.wait(timeout=PATIENCE) == 0
     assert b"Choosing columns and rows" in seen[False]
     assert seen[True] == b""

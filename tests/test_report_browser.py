@@ -20,15 +20,11 @@ from browsing import (
     assert_fits,
     assert_plain_text,
     assert_quiet,
-    browser,
     cells,
     emulate,
     luminances,
     opened,
-    page,
 )
-
-__all__ = ["browser", "page"]
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +70,7 @@ def test_no_complaints_and_no_requests(browser, kind, request):
 
 
 def test_pictures_can_be_seen(browser, image_report):
-    browser.get(image_report.as_uri())
+    opened(browser, image_report)
     sizes = browser.execute_script("return Array.from(document.images).map(i => i.naturalWidth)")
     assert len(sizes) > 10
     assert all(size > 0 for size in sizes)
@@ -173,4 +169,3 @@ def test_it_can_be_read_without_script(browser, report):
     browser.get(report.as_uri())
     assert not browser.find_element(By.ID, "rows-table-search").is_displayed()
     assert len(browser.find_elements(By.CSS_SELECTOR, "#rows-table tbody tr")) == 40
-    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})

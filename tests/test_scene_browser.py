@@ -7,9 +7,7 @@ from gsnmf.applications import unmix
 from gsnmf.applications.unmixing.synthetic import planted_scene
 
 pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-from browsing import assert_contrast, assert_fits, assert_quiet, browser, emulate, page
-
-__all__ = ["browser", "page"]
+from browsing import assert_contrast, assert_fits, assert_quiet, emulate
 
 
 @pytest.fixture(scope="module")

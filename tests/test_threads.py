@@ -13,6 +13,7 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from gsnmf.kernels import threads
 from gsnmf.kernels.threads import Loop, blas_threads, in_one_thread, single_threaded_blas
+from processes import PATIENCE
 
 
 def blas_sizes():
@@ -73,15 +74,15 @@ class TestLoop:
 
         def stay(*_):
             inside.set()
-            leave.wait(30)
+            leave.wait(PATIENCE)
 
         holder.loop.parallel = stay
         with ThreadPoolExecutor(1) as pool:
             staying = pool.submit(holder.loop, None, work=1e12)
-            assert inside.wait(30)
+            assert inside.wait(PATIENCE)
             assert other.run(1e12) == "serial"
             leave.set()
-            staying.result(30)
+            staying.result(PATIENCE)
         assert other.run(1e12) == "parallel"
 
     def test_an_error_inside_gives_the_cores_back(self):
@@ -108,7 +109,7 @@ class TestBLAS:
 
         def enter_and_leave(seed):
             rng = np.random.default_rng(seed)
-            start.wait(30)
+            start.wait(PATIENCE)
             for _ in range(20):
                 with single_threaded_blas():
                     if set(blas_sizes()) != {1}:

@@ -9,9 +9,7 @@ from test_topics_model import make_texts
 pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 from selenium.webdriver.common.by import By
 
-from browsing import WIDTHS, assert_fits, assert_plain_text, assert_quiet, browser, cells, page
-
-__all__ = ["browser", "page"]
+from browsing import WIDTHS, assert_fits, assert_plain_text, assert_quiet, cells
 
 
 @pytest.fixture(scope="module")
@@ -82,4 +80,3 @@ def test_it_can_be_read_without_script(browser, report):
     browser.get(report.as_uri())
     assert len(browser.find_elements(By.CSS_SELECTOR, ".card")) == 3
     assert len(browser.find_elements(By.CSS_SELECTOR, "#documents-table tbody tr")) == 40
-    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
