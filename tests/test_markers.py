@@ -114,6 +114,9 @@ class TestWhatIsWritten:
         residual = (values - coefficients @ data.varm["gsnmf"].T) * weights
         quality = 1 - np.linalg.norm(residual) / np.linalg.norm(values * weights)
         assert data.uns["gsnmf"]["quality"] == pytest.approx(quality, abs=1e-5)
+        singular = np.linalg.svd(values * weights, compute_uv=False)
+        possible = 1 - np.linalg.norm(singular[4:]) / np.linalg.norm(singular)
+        assert 0.8 * quality / possible < data.uns["gsnmf"]["of_possible"] <= quality / possible + 1e-5
 
     def test_strongest_factor_is_the_largest_coefficient(self):
         data = markers(planted(), 3, **FAST)

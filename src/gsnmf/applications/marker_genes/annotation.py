@@ -40,6 +40,7 @@ class Annotation:
     batches: Any
     """Part of each factor in each batch, as a DataFrame; None without batches."""
     quality: float
+    of_possible: float | None
     source: str
     parameters: Mapping[str, Any]
     notes: tuple[str, ...]
@@ -67,6 +68,7 @@ def prepare(
         factors=factors,
         batches=batches,
         quality=described.quality,
+        of_possible=choice.of_possible,
         source=cells.expression.place,
         parameters=parameters,
         notes=_notes(parameters["n_factors"], len(factors), batches),
@@ -93,7 +95,8 @@ def write(adata: Any, found: Annotation) -> None:
         "versions": _versions(),
         "notes": "\n".join(found.notes),
     }
-    adata.uns[KEY] = record if found.batches is None else record | {"batches": found.batches}
+    known = {"of_possible": found.of_possible, "batches": found.batches}
+    adata.uns[KEY] = record | {name: value for name, value in known.items() if value is not None}
 
 
 def annotated(adata: Any) -> Mapping[str, Any]:

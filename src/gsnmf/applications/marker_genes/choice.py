@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from gsnmf.applications.marker_genes.input import Cells
+from gsnmf.explanation.comparison import compare
 from gsnmf.factorization.functions import factorize
 from gsnmf.matrices.checks import check_count, check_rank
 from gsnmf.support.arrays import Doubles, Floats, Indices, RawMatrix
@@ -28,12 +29,16 @@ class Choice:
     loadings : array, shape (factors, genes)
         Weighted expression of each gene in each factor; every factor has unit length.
     gene_weights : array, one per gene
+    of_possible : float or None
+        What the factors explain of the sample, as a part of what any factors of this number can explain, by truncated
+        SVD; None if that was too much work.
     """
 
     genes: tuple[Indices, ...]
     cells: tuple[Indices, ...]
     loadings: Floats
     gene_weights: Floats
+    of_possible: float | None = None
 
 
 def choose(
@@ -65,11 +70,13 @@ def choose(
         weighted = weighted_columns(weighted.T, equal_batches(weighted, cells.batches[sampled])).T
     result = factorize(weighted, n_factors, method=method, effort=effort, members=members)
     lengths = np.linalg.norm(result.H, axis=1)
+    best = compare(result).svd_quality
     return Choice(
         genes=tuple(own for own, _ in result.members[: result.columns.size]),
         cells=tuple(sampled[own] for own, _ in result.members[result.columns.size :]),
         loadings=result.H / np.where(lengths > 0, lengths, 1.0)[:, None],
         gene_weights=gene_weights,
+        of_possible=min(result.quality / best, 1.0) if best else None,
     )
 
 

@@ -62,11 +62,7 @@ def gather_cells(
     return CellFindings(
         title=shown(title or "Cells"),
         sentence=_sentence(record, adata.n_obs, n_genes),
-        about=(
-            f"Expression from {record['source']}, "
-            + ("each gene by how much it differs between cells" if _is_weighted(record) else "as it is")
-            + f"; {counted(adata.n_vars - n_genes, 'gene')} did not take part."
-        ),
+        about=_about(record, adata.n_vars - n_genes),
         quality=float(record["quality"]),
         shape=(adata.n_obs, n_genes),
         factors=factors,
@@ -94,10 +90,25 @@ def _sentence(record: Mapping[str, Any], n_cells: int, n_genes: int) -> str:
         counted(kinds.count(kind), title) for kind, title in (("gene", "marker gene"), ("cell", "prototype cell"))
         if kind in kinds
     ]  # fmt: skip
-    verb = "explains" if len(kinds) == 1 else "explain"
-    preposition = "of what differs between" if _is_weighted(record) else "of"
     whole = f"{counted(n_cells, 'cell')} × {counted(n_genes, 'gene')}"
-    return f"{listed(chosen)} {verb} {percent(float(record['quality']))} {preposition} {whole}"
+    if "of_possible" in record:
+        part = percent(float(record["of_possible"]))
+        return f"{listed(chosen)} in {whole}, with {part} of what any {counted(len(kinds), 'factor')} can explain"
+    verb = "explains" if len(kinds) == 1 else "explain"
+    return f"{listed(chosen)} {verb} {percent(float(record['quality']))} {_preposition(record)} {whole}"
+
+
+def _about(record: Mapping[str, Any], n_left_out: int) -> str:
+    used = "each gene by how much it differs between cells" if _is_weighted(record) else "as it is"
+    left_out = f"Expression from {record['source']}, {used}; {counted(n_left_out, 'gene')} did not take part."
+    if "of_possible" not in record:
+        return left_out
+    subject = "It explains" if len(record["factors"]) == 1 else "They explain"
+    return f"{subject} {percent(float(record['quality']))} {_preposition(record)} the cells. {left_out}"
+
+
+def _preposition(record: Mapping[str, Any]) -> str:
+    return "of what differs between" if _is_weighted(record) else "of"
 
 
 def _is_weighted(record: Mapping[str, Any]) -> bool:

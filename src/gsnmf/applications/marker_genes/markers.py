@@ -91,6 +91,7 @@ def markers(
         - ``obs["gsnmf_factor"]``: the strongest factor of each cell, missing in cells without expression;
         - ``uns["gsnmf"]``: ``factors``, a table with one row per factor in decreasing order of their shares;
           ``genes`` and ``cells``, the positions of what was chosen; ``quality``, one minus the relative error of M;
+          ``of_possible``, the quality in the sample as a part of what any factors of this number can reach;
           ``source``, ``params``, ``versions``, ``notes``; and ``batches``, the part of each factor in each batch.
 
         Factors are called after their genes. A factor of a cell is called after the gene that goes with it most.
