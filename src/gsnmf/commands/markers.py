@@ -6,23 +6,18 @@ import json
 import time
 import warnings
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
-from gsnmf.applications.marker_genes.findings import gather_cells
-from gsnmf.applications.marker_genes.markers import markers as find_markers
-from gsnmf.applications.marker_genes.measures import group_labels
 from gsnmf.commands.options import AsJson, Effort, Quiet
 from gsnmf.commands.progress import stages
-from gsnmf.datasets.readers.files import reading
-from gsnmf.reports.cells import CellFindings, summary, write_cells
 from gsnmf.support.optional import import_optional
 from gsnmf.support.whole_files import check_targets, whole_file
 from gsnmf.support.words import percent
+
+if TYPE_CHECKING:
+    from gsnmf.reports.cells import CellFindings
 
 
 def markers(
@@ -59,6 +54,11 @@ def markers(
     target = out or file.with_name(f"{file.stem}-markers.h5ad")
     page = report or target.with_suffix(".html")
     _check_targets(file, target, page)
+    from gsnmf.applications.marker_genes.findings import gather_cells
+    from gsnmf.applications.marker_genes.markers import markers as find_markers
+    from gsnmf.applications.marker_genes.measures import group_labels
+    from gsnmf.reports.cells import write_cells
+
     started = time.perf_counter()
     with stages(quiet) as stage:
         stage("Reading")
@@ -98,6 +98,8 @@ def _check_targets(file: Path, target: Path, page: Path) -> None:
 
 
 def _read(file: Path, backed: bool) -> Any:
+    from gsnmf.datasets.readers.files import reading
+
     anndata = import_optional("anndata", "gsnmf markers", 'pip install "gsnmf[cells]"')
     with reading(file, "an AnnData file"), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what anndata says about files of earlier versions
@@ -115,11 +117,17 @@ def _write(data: Any, target: Path) -> None:
 
 
 def _print(findings: CellFindings, target: Path, page: Path, as_json: bool, quiet: bool) -> None:
+    from gsnmf.reports.cells import summary
+
     if as_json:
         typer.echo(json.dumps(summary(findings), indent=2))
     elif quiet:
         typer.echo(page)
     else:
+        from rich.console import Console
+        from rich.markup import escape
+        from rich.table import Table
+
         console = Console(highlight=False)
         console.print(f"[bold]{escape(findings.sentence)}.[/bold]")
         table = Table("factor", "stands for it", "share", "cells", "genes that go with it", "found in")
