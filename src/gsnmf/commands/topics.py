@@ -199,12 +199,13 @@ def _print(
     else:
         from rich.console import Console
         from rich.markup import escape
-        from rich.table import Table
+        from rich.table import Column, Table
 
         console = Console(highlight=False)
         console.print(f"[bold]{escape(short['sentence'])}.[/bold]")
         sure = any("stability" in topic for topic in short["topics"])
-        table = Table("share", "coherence", *(["stability"] if sure else []), "words", "next best", "a passage")
+        substitutes = Column("next best", overflow="fold")
+        table = Table("share", "coherence", *(["stability"] if sure else []), "words", substitutes, "a passage")
         for topic in short["topics"]:
             coherence = "–" if topic["coherence"] is None else f"{topic['coherence']:.2f}"
             passage = textwrap.shorten(next(iter(topic["passages"]), ""), 110, placeholder=" …")
