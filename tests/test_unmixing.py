@@ -95,6 +95,18 @@ class TestResult:
         np.testing.assert_allclose(scaled.endmembers, 1000 * result.endmembers, rtol=1e-9)
         np.testing.assert_allclose(scaled.abundances, result.abundances, atol=1e-5)
 
+    @pytest.mark.parametrize("exponent", [-900, 90, 900])
+    def test_powers_of_two_change_nothing(self, result, scene, exponent):
+        scaled = unmix(np.ldexp(scene.cube, exponent), 3)
+        np.testing.assert_array_equal(scaled.endmembers, np.ldexp(result.endmembers, exponent))
+        np.testing.assert_array_equal(scaled.abundances, result.abundances)
+        np.testing.assert_allclose(scaled.residual_map, np.ldexp(result.residual_map.astype(float), exponent))
+        assert scaled.relative_error == result.relative_error
+
+    def test_numbers_near_the_limits_of_single_precision(self, scene):
+        for unit in (2.0**-130, 2.0**100):
+            assert angles(unmix((unit * scene.cube).astype(np.float32), 3), scene).mean() < 12
+
     @pytest.mark.parametrize("normalize", ["sum", "length"])
     def test_normalised_choice(self, scene, normalize):
         found = unmix(scene.cube, 3, normalize=normalize)
@@ -136,6 +148,14 @@ class TestHard:
             assert part in text
         assert found.table()
         assert found.angles.shape == (3, 3)
+
+    def test_a_number_for_missing_values(self, scene):
+        cube = scene.cube.copy()
+        cube[:5] = -9999
+        with pytest.raises(ValueError, match=r"negative values, the smallest -9999\. If .* pass no_data=-9999"):
+            unmix(cube, 3)
+        found = unmix(cube, 3, no_data=-9999)
+        np.testing.assert_array_equal(found.valid[:, 0], np.arange(24) >= 5)
 
     def test_mask(self, scene):
         mask = np.ones((24, 20), dtype=bool)
@@ -245,7 +265,7 @@ class TestErrors:
             (np.ones((4, 5)), r"height x width x bands; got shape \(4, 5\); reshape a list of pixels"),
             (np.ones((4, 5, 0)), "at least one pixel and one band"),
             (np.zeros((4, 5, 3)), "finite values that are not all zero; got 0 pixels with missing values and 20"),
-            (np.full((4, 5, 3), np.nan), "finite values that are not all zero"),
+            (np.full((4, 5, 3), np.nan), "at least one pixel with finite values; got none in 20 pixels"),
             (np.random.default_rng(0).standard_normal((9, 9, 4)), "nonnegative but for noise; got"),
         ],
     )

@@ -67,6 +67,13 @@ class TestCommand:
         assert run(["unmix", "scene.npy", "-r", "2", "--method", "vca", "--seed", "3", "--mask", "mask.npy", "-q"]) == 0
         assert Unmixing.load("scene-unmix/result.npz").pixels[:, 0].min() >= 6
 
+    def test_a_number_for_missing_values(self, here, cube):
+        values = cube.copy()
+        values[4, 5] = -1
+        np.save("scene.npy", values)
+        assert run(["unmix", "scene.npy", "-r", "2", "--method", "spa", "--no-data", "-1", "-q"]) == 0
+        assert np.isnan(Unmixing.load("scene-unmix/result.npz").residual_map[4, 5])
+
     @pytest.mark.parametrize(
         ("options", "code", "message"),
         [
@@ -76,6 +83,8 @@ class TestCommand:
             (["-r", "2", "--key", "a"], 1, "key has no meaning here"),
             (["-r", "2", "--bands-axis", "0", "--wavelengths", "w.txt"], 1, "wavelengths must be one per band, 12"),
             (["-r", "2", "--pure-bands", "--method", "vca"], 1, "method has no effect with pure_bands=True"),
+            (["-r", "2", "--mask", "w.txt"], 1, "w.txt: cannot be read as a NumPy array, as numpy.save writes it"),
+            (["-r", "2", "--mask", "none.npy"], 1, "No such file"),
             (["-r", "99"], 1, "n_endmembers must be in [1, 16]"),
         ],
     )

@@ -53,6 +53,23 @@ class TestEnvi:
         opened = as_cube(spectral.open_image(str(tmp_path / "s.hdr")))
         np.testing.assert_array_equal(pixels(opened), VALUES.astype(np.float32).reshape(-1, 3))
 
+    def test_what_the_header_says_of_missing_values_and_bad_bands(self, tmp_path):
+        values = (1000 * VALUES).astype("i2")
+        values[2, 3] = -9999
+        extra = "data ignore value = -9999\nbbl = { 1, 0, 1 }\n"
+        write_envi(tmp_path / "s.hdr", values, "bil", extra=extra)
+        found = unmix(tmp_path / "s.hdr", 2)
+        assert np.argwhere(~found.valid).tolist() == [[2, 3]]
+        assert np.isnan(found.endmembers[:, 1]).all()
+        assert np.isfinite(found.endmembers[:, [0, 2]]).all()
+        assert "1 band left out: bad, as the header of the file says" in found.notes
+        assert "1 pixel left out: not every band has a value" in found.notes
+
+    @pytest.mark.parametrize("ending", ["", ".img", ".dat"])
+    def test_named_by_its_binary_file(self, tmp_path, ending):
+        write_envi(tmp_path / "s.hdr", VALUES, "bip", ending=ending)
+        np.testing.assert_array_equal(pixels(read_cube(tmp_path / f"s{ending}")), VALUES.reshape(-1, 3))
+
     @pytest.mark.parametrize(
         ("change", "message"),
         [
@@ -61,6 +78,7 @@ class TestEnvi:
             (("data type = 5", "data type = 6"), "data type must be one of .*; got 6"),
             (("samples = 4", "samples = four"), "samples must be an integer; got 'four'"),
             (("bands = 3", "bends = 3"), "has no field 'bands'"),
+            (("byte order = 0", "bbl = {1, bad, 1}"), "bbl must be numbers, one per band"),
             (("lines = 5", "lines = 6"), "must have 576 bytes, as s.hdr says; got 480"),
         ],
     )
@@ -147,6 +165,12 @@ class TestXarray:
         np.testing.assert_array_equal(pixels(cube), VALUES.reshape(-1, 3))
         np.testing.assert_array_equal(cube.wavelengths, WAVELENGTHS)
 
+    def test_number_for_missing_values(self, xarray):
+        values = VALUES.copy()
+        values[1, 2] = -1
+        array = xarray.DataArray(values, dims=("y", "x", "band"), attrs={"_FillValue": -1})
+        assert np.argwhere(~unmix(array, 2).valid).tolist() == [[1, 2]]
+
     def test_errors(self, xarray):
         with pytest.raises(ValueError, match="one dimension of cube must be called one of band, bands, wavelength"):
             as_cube(xarray.DataArray(VALUES, dims=("a", "b", "c")))
@@ -168,6 +192,37 @@ class TestTiff:
         )
         np.testing.assert_array_equal(pixels(read_cube(tmp_path / "s.tif")), values.reshape(-1, 3))
 
+    @pytest.mark.parametrize("text", ["-9999", "-9999 ", "nan"])
+    def test_number_for_missing_values(self, tmp_path, text):
+        tifffile = pytest.importorskip("tifffile")
+        values = VALUES.astype(np.float32)
+        values[1, 2] = float(text)
+        tag = (42113, "s", 0, text, True)  # GDAL_NODATA
+        tifffile.imwrite(tmp_path / "s.tif", values, photometric="minisblack", planarconfig="contig", extratags=[tag])
+        assert np.argwhere(~unmix(tmp_path / "s.tif", 2).valid).tolist() == [[1, 2]]
+
 
 def test_a_list_of_lists():
     assert unmix(VALUES.tolist(), 1).endmembers.shape == (1, 3)
+
+
+def test_masked_arrays():
+    """A masked value is missing, whatever number is below the mask; also in integers and in the parts of Dask."""
+    hidden = np.zeros(SHAPE, dtype=bool)
+    hidden[3, 1, 2] = hidden[4, 2] = True
+    for values in (VALUES, (1000 * VALUES).astype(np.int16)):
+        masked = np.ma.masked_array(values, hidden)
+        found = unmix(masked, 2)
+        assert np.argwhere(~found.valid).tolist() == [[3, 1], [4, 2]]
+        filled = np.where(hidden, np.nan, values)
+        np.testing.assert_allclose(found.endmembers, unmix(filled, 2).endmembers, rtol=1e-5)
+        dask_array = pytest.importorskip("dask.array")
+        lazy = dask_array.from_array(masked, chunks=(2, 4, 3), asarray=False)
+        np.testing.assert_array_equal(unmix(lazy, 2).endmembers, found.endmembers)
+
+
+def test_headers_that_fit_no_band():
+    with pytest.raises(ValueError, match="good_bands must be true or false for each of the 3 bands"):
+        as_cube(VALUES, good_bands=[1, 0])
+    with pytest.raises(TypeError, match="no_data must be a number; got 'none'"):
+        as_cube(VALUES, no_data="none")

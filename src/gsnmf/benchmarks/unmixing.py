@@ -24,7 +24,7 @@ from gsnmf.applications.unmixing.fcls import fcls
 from gsnmf.applications.unmixing.spectral_distances import match_spectra
 from gsnmf.applications.unmixing.synthetic import planted_scene
 from gsnmf.applications.unmixing.unmix import unmix
-from gsnmf.benchmarks._measuring import load, machine_facts, megabytes, print_table, resident_bytes, seconds, take_turns
+from gsnmf.benchmarks._measuring import load, machine_facts, megabytes, print_table, resident_bytes, seconds
 from gsnmf.datasets.files import DATA_VARIABLE, data_folder
 from gsnmf.datasets.paper import load as load_data
 from gsnmf.nmf import minimum_volume
@@ -199,17 +199,25 @@ def _abundance_times(n_pixels: int) -> Iterator[list[str]]:
         rng = np.random.default_rng(r)
         endmembers = rng.random((r, 198))
         pixels = rng.dirichlet(np.full(r, 0.5), n_pixels) @ endmembers + 0.02 * rng.standard_normal((n_pixels, 198))
-        ours, peer = take_turns(
-            lambda pixels=pixels, endmembers=endmembers: fcls(pixels, endmembers),  # type: ignore[misc]
-            lambda pixels=pixels, endmembers=endmembers: _nnls_loop(pixels, endmembers),  # type: ignore[misc]
-            repeats=2,
-        )
-        ratio = peer.best / ours.best
-        difference = float(np.abs(ours.result - peer.result).max())
+        fcls(pixels[:100], endmembers)  # compile
+        ours, found = _timed(fcls, pixels, endmembers)
+        theirs, expected = _timed(_nnls_loop, pixels, endmembers)
+        ratio = theirs / ours
+        difference = float(np.abs(found - expected).max())
         yield [
-            str(r), seconds(ours.best), seconds(peer.best), f"{ratio:.1f}x", "10x", "yes" if ratio >= 10 else "no",
+            str(r), seconds(ours), seconds(theirs), f"{ratio:.1f}x", "10x", "yes" if ratio >= 10 else "no",
             f"{difference:.1e}",
         ]  # fmt: skip
+
+
+def _timed(solve: Callable[..., Doubles], pixels: Doubles, endmembers: Doubles) -> tuple[float, Doubles]:
+    """The least processor time of two runs, and what they find."""
+    spent = []
+    for _ in range(2):
+        started = time.process_time()
+        found = solve(pixels, endmembers)
+        spent.append(time.process_time() - started)
+    return min(spent), found
 
 
 def _nnls_loop(pixels: Doubles, endmembers: Doubles) -> Doubles:

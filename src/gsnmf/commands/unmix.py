@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from gsnmf.applications.unmixing.files import ENDINGS, read_cube, read_wavelengths
+from gsnmf.applications.unmixing.files import ENDINGS, read_cube, read_mask, read_wavelengths
 from gsnmf.applications.unmixing.methods import ENDMEMBER_METHODS
 from gsnmf.applications.unmixing.page import render
 from gsnmf.applications.unmixing.result import Unmixing
@@ -48,7 +48,7 @@ FILE is an image with height x width x bands:
 \b
   {" ".join(ENDINGS)}
 
-An ENVI image is named by its header, .hdr; the binary file lies beside it. The output folder gets report.html (open
+An ENVI image is named by its header, .hdr, or by the binary file beside it. The output folder gets report.html (open
 it in a browser), spectra.csv, summary.json and result.npz (gsnmf.applications.Unmixing.load reads it).
 
 Examples:
@@ -75,6 +75,9 @@ def unmix(
     unit: Annotated[str | None, typer.Option(help="Of the wavelengths: nm or um; guessed by default.")] = None,
     mask: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A .npy file, height x width, true where pixels are used.")
+    ] = None,
+    no_data: Annotated[
+        float | None, typer.Option(help="Number that stands for a missing value; by default what the file says.")
     ] = None,
     bands_axis: Annotated[
         int | None, typer.Option(min=0, max=2, help="Which dimension are the bands, from 0; by default the last.")
@@ -114,6 +117,7 @@ def unmix(
             wavelengths=None if wavelengths is None else read_wavelengths(wavelengths),
             wavelength_unit=unit,
             bands_axis=bands_axis,
+            no_data=no_data,
         )
         if seed is not None and method.value not in _RANDOM and cube.n_pixels <= MAX_PIXELS:
             raise typer.BadParameter(f"--seed has no effect with --method {method.value} on {cube.n_pixels} pixels.")
@@ -121,7 +125,7 @@ def unmix(
         result = unmix_scene(
             cube,
             number,
-            mask=None if mask is None else np.load(mask),
+            mask=None if mask is None else read_mask(mask),
             method=method.value,
             normalize=normalize.value,
             averaged=averaged,

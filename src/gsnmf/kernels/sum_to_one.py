@@ -35,6 +35,10 @@ from gsnmf.support.arrays import Doubles
 _PRECISION = 1e-14
 """Slopes below this, relative to the target and the columns, are rounding."""
 
+_PRECISE = 1e-12
+_N_REFINEMENTS = 6
+"""Weights are refined, at most so many times, until a correction is below the first number relative to them."""
+
 
 def simplex_least_squares(triangle: Doubles, targets: Doubles) -> Doubles:
     """Nonnegative weights that sum to one and fit each target best, exactly.
@@ -54,11 +58,11 @@ def simplex_least_squares(triangle: Doubles, targets: Doubles) -> Doubles:
 
     Notes
     -----
-    First the sum alone is asked for, which is one product for all targets. Columns with negative weights leave, all at
-    once, until the weights of the others are positive. From there the active-set method of Wolfe
-    (`gsnmf.kernels.active_set`) lets back in what left too early. It ends, after finitely many steps that each lower
-    the error, at a point that satisfies the optimality conditions. Where columns are affinely dependent it starts at
-    the nearest column instead. The cost is O(r^3) operations per step and target, and no memory per target.
+    First the sum alone is asked for, for all targets at once. Where all weights are positive they are the solution.
+    Elsewhere columns with negative weights leave, all at once, until the weights of the others are positive. From there
+    the active-set method of Wolfe (`gsnmf.kernels.active_set`) lets back in what left too early. It ends, after
+    finitely many steps that each lower the error, at a point that satisfies the optimality conditions. Where columns
+    are affinely dependent it starts at the nearest column instead. The cost is O(r^3) operations per step and target.
 
     References
     ----------
@@ -82,21 +86,38 @@ def simplex_least_squares(triangle: Doubles, targets: Doubles) -> Doubles:
     right = np.zeros((len(targets), r))
     right[:, : len(upper)] = targets @ (basis[:k] / size) + basis[k]
     gram = columns @ columns.T
-    X = _positive_in_sum(gram, right @ columns.T)
+    X = _with_sum_alone(columns, gram, right)
+    others = np.flatnonzero(~(X > 0.0).all(axis=1))  # positive weights are the solution
+    signs = (X[others] > 0.0).astype(np.float64)
     points = Points(columns, gram, math.sqrt(gram.diagonal().max()))
-    _solve_rows(X, points, right, True, work=8 * X.size * r)
+    _solve_rows(signs, points, right[others], True, work=8 * signs.size * r)
+    X[others] = signs
     return X
 
 
-def _positive_in_sum(gram: Doubles, linear: Doubles) -> Doubles:
-    """Ones where the weights that sum to one, of any sign, are positive; all zero if they are not unique."""
+def _with_sum_alone(columns: Doubles, gram: Doubles, targets: Doubles) -> Doubles:
+    """Weights of any sign that sum to one, for all targets; zero if the columns depend on each other.
+
+    As in `gsnmf.kernels.active_set.least_squares`, the solution from the Gram matrix is refined with the columns
+    themselves until the correction is mere rounding.
+    """
+    weights = np.zeros_like(targets)
     try:
         factor = scipy.linalg.cho_factor(gram)
     except np.linalg.LinAlgError:
-        return np.zeros_like(linear)
-    weights, shift = scipy.linalg.cho_solve(factor, linear.T).T, scipy.linalg.cho_solve(factor, np.ones(len(gram)))
-    missing = (1.0 - weights.sum(axis=1)) / shift.sum()
-    return np.ascontiguousarray(weights > -missing[:, None] * shift, dtype=np.float64)
+        return weights
+    shift = scipy.linalg.cho_solve(factor, np.ones(len(gram)))
+    shift /= shift.sum()
+    residual = targets
+    for _ in range(_N_REFINEMENTS):
+        correction = scipy.linalg.cho_solve(factor, columns @ residual.T).T
+        missing = 1.0 - weights.sum(axis=1) - correction.sum(axis=1)
+        correction += missing[:, None] * shift
+        weights += correction
+        if np.all(np.abs(correction).max(axis=1) <= _PRECISE * np.abs(weights).max(axis=1)):
+            return np.ascontiguousarray(weights)
+        residual = targets - weights @ columns
+    return np.zeros_like(targets)
 
 
 @loop()

@@ -6,13 +6,14 @@ through slices of picture rows, so a scene may be larger than memory.
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from gsnmf.support.arrays import Doubles, Floats, Indices
+from gsnmf.support.arrays import Doubles, Flags, Floats, Indices
 from gsnmf.support.foreign import refuse_foreign
 
 _BLOCK_BYTES = 1 << 25
@@ -42,6 +43,10 @@ class Cube:
         ``"nm"`` or ``"µm"``; empty without wavelengths.
     source : str
         Where the image came from.
+    no_data : float or None
+        The number that stands for a missing value; it is read as NaN.
+    good_bands : bool array or None
+        False for bands that a header marks as bad.
     """
 
     values: Any
@@ -49,6 +54,8 @@ class Cube:
     wavelengths: Doubles | None = None
     wavelength_unit: str = ""
     source: str = ""
+    no_data: float | None = None
+    good_bands: Flags | None = None
 
     @property
     def height(self) -> int:
@@ -76,14 +83,38 @@ class Cube:
         kind = np.dtype(self.values.dtype)
         return np.float32 if kind == np.float32 or kind.itemsize <= 2 else np.float64
 
+    @property
+    def complete(self) -> bool:
+        """Whether no value can be missing: integers, without a mask and without a number for missing values."""
+        integers = np.dtype(self.values.dtype).kind != "f"
+        # whether the parts of a Dask array are masked is known when they are computed
+        return integers and self.no_data is None and isinstance(self.values, np.ndarray) and not self.masked
+
+    @property
+    def masked(self) -> bool:
+        """Whether the values are a masked array of NumPy."""
+        return isinstance(self.values, np.ma.MaskedArray)
+
     def picture_rows(self, first: int, last: int) -> Floats:
         """Pixels of some rows of the picture, one per row of an array of shape ((last - first) * width, bands)."""
         at: list[Any] = [slice(None)] * 3
         at[1 if self.bands_axis == 0 else 0] = slice(first, last)
         part = self.values[tuple(at)]
-        part = np.asarray(part.compute() if hasattr(part, "compute") else part)
-        pixels = np.moveaxis(part, self.bands_axis, 2).reshape(-1, self.n_bands)
-        return np.ascontiguousarray(pixels, dtype=self.dtype)
+        part = part.compute() if hasattr(part, "compute") else part
+        pixels = np.moveaxis(np.asarray(part), self.bands_axis, 2).reshape(-1, self.n_bands)
+        found = np.ascontiguousarray(pixels, dtype=self.dtype)
+        missing = self._missing(part)
+        if missing is None:
+            return found
+        return np.where(np.moveaxis(missing, self.bands_axis, 2).reshape(-1, self.n_bands), np.nan, found)
+
+    def _missing(self, part: Any) -> Flags | None:
+        """Which values a mask or the number for missing values rules out; None if neither exists."""
+        missing = np.ma.getmaskarray(part) if isinstance(part, np.ma.MaskedArray) else None
+        if self.no_data is None:
+            return missing
+        equal: Flags = np.ma.getdata(np.asanyarray(part)) == self.no_data
+        return equal if missing is None else missing | equal
 
     def blocks(self) -> Iterator[tuple[slice, Floats]]:
         """All pixels in blocks of picture rows: the positions of a block, and its pixels."""
@@ -119,6 +150,8 @@ def as_cube(
     wavelengths: Any = None,
     wavelength_unit: str | None = None,
     bands_axis: int | None = None,
+    no_data: float | None = None,
+    good_bands: Flags | None = None,
     source: str = "",
 ) -> Cube:
     """Describe any spectral image as a `Cube`, without reading it.
@@ -133,6 +166,10 @@ def as_cube(
         By default micrometres if the wavelengths are below 100, else nanometres.
     bands_axis : int, optional
         Which axis are the bands; by default the one that an xarray dimension names, else the last.
+    no_data : float, optional
+        The number that stands for a missing value; by default what an xarray attribute ``_FillValue`` says.
+    good_bands : bool array, optional
+        False for bands that are not to be used.
     source : str
         Where the image came from.
 
@@ -146,8 +183,11 @@ def as_cube(
     if isinstance(cube, Cube):
         values, axis, own = cube.values, cube.bands_axis, cube.wavelengths
         source, wavelength_unit = source or cube.source, wavelength_unit or cube.wavelength_unit or None
+        no_data = cube.no_data if no_data is None else no_data
+        good_bands = cube.good_bands if good_bands is None else good_bands
     elif _is_xarray(cube):
         values, axis, own = _from_xarray(cube)
+        no_data = cube.attrs.get("_FillValue") if no_data is None else no_data
     else:
         values, axis, own = _opened(cube), 2, _header_wavelengths(cube)
     _check_values(values)
@@ -157,7 +197,8 @@ def as_cube(
         axis = bands_axis % 3
     given = own if wavelengths is None else wavelengths
     checked = None if given is None else _check_wavelengths(given, tuple(values.shape), axis)
-    return Cube(values, axis, checked, _unit(checked, wavelength_unit), source)
+    unit, number = _unit(checked, wavelength_unit), _check_no_data(no_data)
+    return Cube(values, axis, checked, unit, source, number, _check_good_bands(good_bands, int(values.shape[axis])))
 
 
 def _is_xarray(cube: Any) -> bool:
@@ -220,7 +261,7 @@ def _check_wavelengths(wavelengths: Any, shape: tuple[int, ...], axis: int) -> D
     try:
         checked = np.asarray(wavelengths, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ValueError(f"wavelengths must be numbers, one per band; got {wavelengths!r}.") from None
+        raise ValueError(f"wavelengths must be numbers, one per band; got {reprlib.repr(wavelengths)}.") from None
     if checked.ndim != 1 or checked.size != shape[axis]:
         others = [other for other in range(3) if other != axis and shape[other] == checked.size]
         hint = f" If axis {others[0]} are the bands, say so: bands_axis={others[0]}." if others else ""
@@ -232,6 +273,26 @@ def _check_wavelengths(wavelengths: Any, shape: tuple[int, ...], axis: int) -> D
         bad = int(np.argmin(np.where(np.isfinite(checked), checked, -np.inf)))
         raise ValueError(f"wavelengths must be finite and above 0; got {checked[bad]} at band {bad}.")
     return checked
+
+
+def _check_no_data(no_data: Any) -> float | None:
+    """The number for missing values; None also for NaN, which is missing anyway."""
+    if no_data is None:
+        return None
+    try:
+        number = float(no_data)
+    except (TypeError, ValueError):
+        raise TypeError(f"no_data must be a number; got {no_data!r}.") from None
+    return None if np.isnan(number) else number
+
+
+def _check_good_bands(good_bands: Any, n_bands: int) -> Flags | None:
+    if good_bands is None:
+        return None
+    flags = np.asarray(good_bands)
+    if flags.shape != (n_bands,) or not np.isin(flags, (0, 1)).all():
+        raise ValueError(f"good_bands must be true or false for each of the {n_bands} bands; got shape {flags.shape}.")
+    return flags.astype(np.bool_)
 
 
 def _unit(wavelengths: Doubles | None, unit: str | None) -> str:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gsnmf.datasets.readers.files import FileError
-from gsnmf.support.arrays import Doubles
+from gsnmf.support.arrays import Doubles, Flags
 
 _TYPES = {1: "u1", 2: "i2", 3: "i4", 4: "f4", 5: "f8", 12: "u2", 13: "u4", 14: "i8", 15: "u8"}
 """NumPy's names of ENVI's data types that are real numbers."""
@@ -18,18 +17,19 @@ _BANDS_AXIS = {"bsq": 0, "bil": 1, "bip": 2}
 _BINARY_ENDINGS = ("", ".img", ".dat", ".raw", ".bin", ".bsq", ".bil", ".bip", ".sli")
 
 
-def open_envi(header: Path) -> tuple[NDArray[Any], int, Doubles | None]:
-    """Map an ENVI image to memory.
+class Opened(NamedTuple):
+    """What a file of an image says about it; None where it says nothing."""
 
-    Returns
-    -------
-    values : memory map with three dimensions
-        As the file interleaves them.
-    bands_axis : int
-        Which of the dimensions are the bands.
-    wavelengths : array or None
-        If the header has them.
-    """
+    values: Any
+    """What holds the numbers, with three dimensions."""
+    bands_axis: int | None = None
+    wavelengths: Any = None
+    no_data: float | None = None
+    good_bands: Flags | None = None
+
+
+def open_envi(header: Path) -> Opened:
+    """Map an ENVI image to memory; the bands have the axis that its interleaving gives them."""
     fields = _fields(header)
     interleave = fields.get("interleave", "bsq").lower()
     if interleave not in _BANDS_AXIS:
@@ -46,7 +46,13 @@ def open_envi(header: Path) -> tuple[NDArray[Any], int, Doubles | None]:
     if size < needed:
         raise FileError(f"{binary}: must have {needed} bytes, as {header.name} says; got {size}.")
     values = np.memmap(binary, dtype=dtype, mode="r", offset=offset, shape=shape)
-    return values, _BANDS_AXIS[interleave], _wavelengths(header, fields)
+    return Opened(
+        values,
+        _BANDS_AXIS[interleave],
+        _numbers(header, fields, "wavelength"),
+        _no_data(header, fields),
+        _good_bands(header, fields),
+    )
 
 
 def _fields(header: Path) -> dict[str, str]:
@@ -85,10 +91,22 @@ def _binary(header: Path) -> Path:
     )
 
 
-def _wavelengths(header: Path, fields: dict[str, str]) -> Doubles | None:
-    if "wavelength" not in fields:
+def _numbers(header: Path, fields: dict[str, str], name: str) -> Doubles | None:
+    """A field with one number per band; None if the header does not have it."""
+    if name not in fields:
         return None
     try:
-        return np.array(fields["wavelength"].replace(",", " ").split(), dtype=np.float64)
+        return np.array(fields[name].replace(",", " ").split(), dtype=np.float64)
     except ValueError:
-        raise FileError(f"{header}: wavelength must be numbers, one per band.") from None
+        raise FileError(f"{header}: {name} must be numbers, one per band.") from None
+
+
+def _no_data(header: Path, fields: dict[str, str]) -> float | None:
+    found = _numbers(header, fields, "data ignore value")
+    return None if found is None or found.size != 1 else float(found[0])
+
+
+def _good_bands(header: Path, fields: dict[str, str]) -> Flags | None:
+    """The list of bad bands, ``bbl``, in which 1 is good."""
+    found = _numbers(header, fields, "bbl")
+    return None if found is None else found != 0

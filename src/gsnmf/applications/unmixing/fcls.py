@@ -58,18 +58,28 @@ def fcls(pixels: Any, endmembers: Any, *, sum_to_one: bool = True) -> Doubles:
         raise ValueError(
             f"pixels and endmembers must have the same bands; got shapes {targets.shape} and {spectra.shape}."
         )
-    if not np.isfinite(spectra).all() or not np.isfinite(targets).all():
+    reduced, triangle = _reduced(targets, spectra) if np.isfinite(spectra).all() else (np.array([np.nan]), spectra)
+    # a value that is not finite makes its product with any basis not finite
+    if not np.isfinite(reduced).all():
         raise ValueError("pixels and endmembers must be finite; leave out what is not.")
-    return abundances_of(targets, spectra, sum_to_one)
+    return _solve(reduced, triangle, sum_to_one)
 
 
 def abundances_of(pixels: Floats, endmembers: Doubles, sum_to_one: bool) -> Doubles:
     """`fcls` without its checks."""
+    return _solve(*_reduced(pixels, endmembers), sum_to_one)
+
+
+def _reduced(pixels: Floats, endmembers: Doubles) -> tuple[Doubles, Doubles]:
+    """Pixels in an orthonormal basis of the span of the endmembers, and the endmembers in it, one per column."""
     basis, triangle = np.linalg.qr(endmembers.T)
-    reduced = np.asarray(pixels @ basis.astype(pixels.dtype, copy=False), dtype=np.float64)
+    return np.asarray(pixels @ basis.astype(pixels.dtype, copy=False), dtype=np.float64), triangle
+
+
+def _solve(reduced: Doubles, triangle: Doubles, sum_to_one: bool) -> Doubles:
     if sum_to_one:
         return simplex_least_squares(triangle, reduced)
-    r = endmembers.shape[0]
+    r = triangle.shape[1]
     square, targets = np.zeros((r, r)), np.zeros((len(reduced), r))
     square[: len(triangle)], targets[:, : len(triangle)] = triangle, reduced  # fewer bands than endmembers
     lengths = np.linalg.norm(square, axis=0)

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from gsnmf.applications.unmixing.cube import Cube, as_cube
-from gsnmf.applications.unmixing.envi import open_envi
+from gsnmf.applications.unmixing.envi import Opened, open_envi
 from gsnmf.datasets.readers.files import FileError, read_lines, reading
 from gsnmf.datasets.readers.matlab import load_mat
-from gsnmf.support.arrays import Doubles
+from gsnmf.support.arrays import Doubles, Flags
 from gsnmf.support.optional import import_optional
 
 _REMEDY = 'pip install "gsnmf[scenes]"'
@@ -31,35 +31,54 @@ def read_cube(
     wavelengths: Any = None,
     wavelength_unit: str | None = None,
     bands_axis: int | None = None,
+    no_data: float | None = None,
 ) -> Cube:
     """Open a file that holds a spectral image; ``.npy``, ENVI and most others are mapped to memory, not read.
 
     Parameters
     ----------
     path : str or Path
-        One of the `ENDINGS`. An ENVI image is named by its header, ``.hdr``; the binary file lies beside it.
+        One of the `ENDINGS`. An ENVI image is named by its header, ``.hdr``, or by the binary file beside it.
     key : str, optional
         Which array of an ``.npz`` or MATLAB file, or which variable of a netCDF or Zarr store; needed if there are
         several with three dimensions.
-    wavelengths, wavelength_unit, bands_axis
+    wavelengths, wavelength_unit, bands_axis, no_data
         As `gsnmf.applications.unmixing.cube.as_cube` takes them; by default what the file says.
     """
     file = Path(path)
     if not file.exists():
         raise FileNotFoundError(2, "No such file or directory", str(file))
+    file = _header_of(file) or file
     ending = file.suffix.lower()
     if ending not in ENDINGS:
         raise FileError(f"{file}: the ending must be one of {', '.join(ENDINGS)}; got {ending or 'none'}.")
     if key is not None and ending not in (".npz", ".mat", *_XARRAY_SUFFIXES):
         raise FileError(f"{file}: holds one image; key has no meaning here, got {key!r}.")
-    values, axis, own = _open(file, ending, key)
+    opened = _open(file, ending, key)
     return as_cube(
-        values,
-        wavelengths=own if wavelengths is None else wavelengths,
+        opened.values,
+        wavelengths=opened.wavelengths if wavelengths is None else wavelengths,
         wavelength_unit=wavelength_unit,
-        bands_axis=axis if bands_axis is None else bands_axis,
+        bands_axis=opened.bands_axis if bands_axis is None else bands_axis,
+        no_data=opened.no_data if no_data is None else no_data,
+        good_bands=opened.good_bands,
         source=str(file),
     )
+
+
+def _header_of(file: Path) -> Path | None:
+    """The header beside the binary file of an ENVI image; None if this is no such file."""
+    if file.suffix.lower() in ENDINGS or not file.is_file():
+        return None
+    names = (file.with_name(file.name + ".hdr"), file.with_suffix(".hdr"))
+    return next((header for header in names if header.is_file()), None)
+
+
+def read_mask(path: str | Path) -> Flags:
+    """Which pixels are to be used, from a ``.npy`` file."""
+    file = Path(path)
+    with file.open("rb") as stream, reading(file, "a NumPy array, as numpy.save writes it"):
+        return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
 
 
 def read_wavelengths(path: str | Path) -> Doubles:
@@ -80,11 +99,10 @@ def _is_number(word: str) -> bool:
     return True
 
 
-def _open(file: Path, ending: str, key: str | None) -> tuple[Any, int | None, Any]:
-    """What holds the numbers, the axis of the bands if the file says it, and the wavelengths if it has them."""
+def _open(file: Path, ending: str, key: str | None) -> Opened:
     if ending == ".npy":
         with reading(file, "a NumPy array"):
-            return np.lib.format.open_memmap(file, mode="r"), None, None
+            return Opened(np.lib.format.open_memmap(file, mode="r"))
     if ending == ".npz":
         with reading(file, "an .npz archive"), file.open("rb") as stream, np.load(stream) as archive:
             return _chosen(file, {name: archive[name] for name in archive.files}, key)
@@ -95,10 +113,10 @@ def _open(file: Path, ending: str, key: str | None) -> tuple[Any, int | None, An
         return open_envi(file)
     if ending in _TIFF_SUFFIXES:
         return _open_tiff(file)
-    return _open_xarray(file, ending, key), None, None
+    return Opened(_open_xarray(file, ending, key))
 
 
-def _chosen(file: Path, values: Mapping[str, Any], key: str | None) -> tuple[Any, int | None, Any]:
+def _chosen(file: Path, values: Mapping[str, Any], key: str | None) -> Opened:
     """The one array with three dimensions among several, and wavelengths that stand beside it."""
     if key is not None and key not in values:
         raise FileError(f"{file}: has no array {key!r}; got {', '.join(values) or 'none'}.")
@@ -108,18 +126,25 @@ def _chosen(file: Path, values: Mapping[str, Any], key: str | None) -> tuple[Any
         problem = "several images" if cubes else "no array with three dimensions"
         raise FileError(f"{file}: holds {problem}; name one as key: {shapes}.")
     own = next((values[name] for name in _WAVELENGTH_KEYS if name in values and np.ndim(values[name])), None)
-    return values[cubes[0]], None, None if own is None else np.ravel(own)
+    return Opened(values[cubes[0]], wavelengths=None if own is None else np.ravel(own))
 
 
-def _open_tiff(file: Path) -> tuple[Any, int | None, Any]:
+def _open_tiff(file: Path) -> Opened:
     tifffile = import_optional("tifffile", "reading TIFF images", _REMEDY)
     with reading(file, "a TIFF image"), tifffile.TiffFile(file) as image:
         series = image.series[0]
         axes, compressed = series.axes, image.pages[0].compression != 1
+        no_data = _no_data_of_gdal(image.pages[0].tags.get("GDAL_NODATA"))
         values = series.asarray() if compressed or series.dataoffset is None else tifffile.memmap(file, mode="r")
     if values.ndim != 3 or not axes.endswith(("YX", "YXS")):
         raise FileError(f"{file}: must hold one image with several bands; got axes {axes} and shape {values.shape}.")
-    return values, 2 if axes.endswith("S") else 0, None
+    return Opened(values, 2 if axes.endswith("S") else 0, no_data=no_data)
+
+
+def _no_data_of_gdal(tag: Any) -> float | None:
+    """The number for missing values, which GDAL writes as text into a tag of its own."""
+    text = "" if tag is None else str(tag.value).strip("\0 ")
+    return float(text) if _is_number(text) else None
 
 
 def _open_xarray(file: Path, ending: str, key: str | None) -> Any:

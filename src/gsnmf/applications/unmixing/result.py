@@ -98,8 +98,10 @@ class Unmixing:
 
     def __repr__(self) -> str:
         height, width, r = self.abundances.shape
+        n_bands = self.endmembers.shape[1]
         return (
-            f"Unmixing({r} endmembers of {height} x {width} pixels and {self.endmembers.shape[1]} bands, "
+            f"Unmixing({r} endmember{'s' * (r > 1)} of {height} x {width} pixels and {n_bands} "
+            f"band{'s' * (n_bands > 1)}, "
             f"method={self.method!r}, relative_error={self.relative_error:.4f})"
         )
 

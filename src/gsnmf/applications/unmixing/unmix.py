@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -44,6 +45,7 @@ def unmix(
     wavelength_unit: str | None = None,
     bands_axis: int | None = None,
     mask: Any = None,
+    no_data: float | None = None,
     method: str = "auto",
     normalize: Literal["none", "sum", "length"] = "none",
     averaged: int | None = None,
@@ -75,6 +77,9 @@ def unmix(
         Which axis are the bands; by default the last, or what the file or xarray says.
     mask : bool array, shape (height, width), optional
         True where a pixel is to be used.
+    no_data : float, optional
+        The number that stands for a missing value, such as -9999; by default what the file or xarray says. NaN and
+        entries that a masked array masks are missing in any case.
     method : str
         ``"auto"`` chooses pixels by the true error; the others of
         `gsnmf.applications.unmixing.methods.ENDMEMBER_METHODS` are those of the field.
@@ -124,7 +129,10 @@ def unmix(
     chosen_method = check_method(method)
     averaged = None if averaged is None else check_count(averaged, "averaged")
     _check_options(normalize, outliers, pure_bands, method, averaged)
-    scene = _scene(cube, wavelengths, wavelength_unit, bands_axis)
+    opened = read_cube if isinstance(cube, str | Path) else as_cube
+    scene: Cube = opened(
+        cube, wavelengths=wavelengths, wavelength_unit=wavelength_unit, bands_axis=bands_axis, no_data=no_data
+    )
     validity = check_pixels(scene, mask)
     rng = np.random.default_rng(random_state)
     sample = sample_pixels(scene, validity, check_count(max_pixels, "max_pixels"), rng)
@@ -154,16 +162,10 @@ def unmix(
         method="pure pixels and bands" if pure_bands else method,
         normalize=normalize,
         sum_to_one=sum_to_one,
-        rank_choice=counted,
+        rank_choice=_in_units(counted, validity),
         notes=_all_notes(validity, found, scene, sample.size, pure_bands, normalize),
         source=scene.source,
     )
-
-
-def _scene(cube: Any, wavelengths: Any, wavelength_unit: str | None, bands_axis: int | None) -> Cube:
-    if isinstance(cube, str | Path):
-        return read_cube(cube, wavelengths=wavelengths, wavelength_unit=wavelength_unit, bands_axis=bands_axis)
-    return as_cube(cube, wavelengths=wavelengths, wavelength_unit=wavelength_unit, bands_axis=bands_axis)
 
 
 def _check_options(normalize: str, outliers: str, pure_bands: bool, method: str, averaged: int | None) -> None:
@@ -214,8 +216,18 @@ def _all_notes(
 def _all_bands(spectra: Doubles, validity: Validity) -> Doubles:
     """Spectra over all bands, NaN in those that were left out."""
     complete = np.full((len(spectra), validity.bands.size), np.nan)
-    complete[:, validity.bands] = spectra
+    complete[:, validity.bands] = validity.in_units_of_the_scene(spectra)
     return complete
+
+
+def _in_units(counted: EndmemberCount | None, validity: Validity) -> EndmemberCount | None:
+    """The estimated number of endmembers with noise in the unit of the scene."""
+    if counted is None or validity.exponent == 0:
+        return counted
+    noise, changes = counted.noise, validity.in_units_of_the_scene(counted.changes)
+    return replace(
+        counted, noise=validity.in_units_of_the_scene(noise), changes=validity.in_units_of_the_scene(changes)
+    )
 
 
 def _fit(scene: Cube, validity: Validity, spectra: Doubles, sum_to_one: bool) -> tuple[Floats, Floats, float]:
@@ -236,4 +248,5 @@ def _fit(scene: Cube, validity: Validity, spectra: Doubles, sum_to_one: bool) ->
         error += float(squares.sum())
         energy += float(np.einsum("ij,ij->", pixels, pixels, dtype=np.float64))
         logger.debug("abundances of %d of %d pixels", part.stop, scene.n_pixels)
-    return abundances, residuals, float(np.sqrt(error / energy))
+    in_units = residuals if validity.exponent == 0 else validity.in_units_of_the_scene(residuals.astype(np.float64))
+    return abundances, in_units, float(np.sqrt(error / energy))

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from gsnmf.applications.unmixing.cube import Cube
-from gsnmf.support.arrays import Flags, Floats
+from gsnmf.support.arrays import Doubles, Flags, Floats
 
 _DEAD_BAND = 0.5
 """A band missing in more than this share of the pixels is dead; otherwise those pixels are masked."""
 _MOST_NEGATIVE = 0.05
 """Part of the entries that may be negative, as noise makes some of them."""
+_ORDINARY = 20
+"""A largest value between 2 to minus this power and 2 to this power is computed with as it is."""
 
 
 @dataclass(frozen=True)
@@ -25,10 +27,17 @@ class Validity:
     bands: Flags
     notes: tuple[str, ...]
     """What was left out or changed, in words."""
+    exponent: int = 0
+    """Computations are in units of two to this power, so that squares of very large or small values are finite."""
 
     def clean(self, pixels: Floats) -> Floats:
-        """Usable pixels in the usable bands, negative values set to zero."""
-        return np.maximum(pixels if self.bands.all() else pixels[:, self.bands], 0)
+        """Usable pixels in the usable bands and in the unit of computations, negative values set to zero."""
+        usable = np.maximum(pixels if self.bands.all() else pixels[:, self.bands], 0)
+        return usable if self.exponent == 0 else np.ldexp(usable, -self.exponent)
+
+    def in_units_of_the_scene(self, values: Doubles) -> Doubles:
+        """Values of computations in the unit of the scene."""
+        return values if self.exponent == 0 else np.ldexp(values, self.exponent)
 
 
 def check_pixels(cube: Cube, mask: Any = None) -> Validity:
@@ -46,15 +55,19 @@ def check_pixels(cube: Cube, mask: Any = None) -> Validity:
 
     Notes
     -----
-    A band is left out if more than half of the pixels miss it (not a number, or infinite), or if it is zero in all of
-    them. A pixel is left out if it misses one of the other bands, if it is zero in all of them, or if the mask says
-    so. Negative values, which noise produces, count as zero; more than one in twenty is an error.
+    A band is left out if the header of its file marks it as bad, if more than half of the pixels miss it (not a number,
+    or infinite), or if it is zero in all of them. A pixel is left out if it misses one of the other bands, if it is
+    zero in all of them, or if the mask says so. Negative values, which noise produces, count as zero; more than one in
+    twenty is an error.
     """
     wanted = _check_mask(mask, cube)
-    present = _bands_present(cube, wanted)
+    good = np.ones(cube.n_bands, dtype=np.bool_) if cube.good_bands is None else cube.good_bands
+    present = good & _bands_present(cube, wanted)
+    if not present.any():
+        raise ValueError(f"cube must have at least one pixel with finite values; got none in {cube.n_pixels} pixels.")
     usable = wanted.copy()
     n_missing = n_zero = n_negative = 0
-    sums = np.zeros(cube.n_bands)
+    largest, least = np.zeros(cube.n_bands), 0.0
     for part, pixels in cube.blocks():
         rows = pixels[wanted[part]]
         with np.errstate(invalid="ignore"):
@@ -64,12 +77,15 @@ def check_pixels(cube: Cube, mask: Any = None) -> Validity:
         n_missing += int(np.count_nonzero(~finite))
         n_zero += int(np.count_nonzero(empty))
         usable[np.arange(part.start, part.stop)[wanted[part]]] = finite & ~empty
-        sums += np.where(present, np.maximum(np.nan_to_num(rows[finite]), 0).sum(axis=0, dtype=np.float64), 0.0)
-    bands = present & (sums > 0)
+        if finite.any():
+            largest[present] = np.maximum(largest[present], rows[finite][:, present].max(axis=0))
+            least = min(least, float(rows[finite][:, present].min()))
+    bands = present & (largest > 0)
     _check_something_left(usable, bands, n_missing, n_zero)
-    _check_negative(n_negative, int(np.count_nonzero(usable)) * int(bands.sum()))
-    notes = _notes(cube, wanted, present, bands, n_missing, n_zero, n_negative)
-    return Validity(usable, bands, notes)
+    _check_negative(n_negative, int(np.count_nonzero(usable)) * int(bands.sum()), least)
+    notes = _notes(wanted, good, present, bands, n_missing, n_zero, n_negative)
+    exponent = int(np.frexp(largest.max())[1])
+    return Validity(usable, bands, notes, 0 if abs(exponent) <= _ORDINARY else exponent)
 
 
 def _check_mask(mask: Any, cube: Cube) -> Flags:
@@ -87,7 +103,7 @@ def _check_mask(mask: Any, cube: Cube) -> Flags:
 
 def _bands_present(cube: Cube, wanted: Flags) -> Flags:
     """Bands that most of the pixels with any value have."""
-    if np.dtype(cube.values.dtype).kind != "f":
+    if cube.complete:
         return np.ones(cube.n_bands, dtype=np.bool_)
     counts, total = np.zeros(cube.n_bands, dtype=np.int64), 0
     for part, pixels in cube.blocks():
@@ -106,20 +122,22 @@ def _check_something_left(usable: Flags, bands: Flags, n_missing: int, n_zero: i
         )
 
 
-def _check_negative(n_negative: int, n_entries: int) -> None:
+def _check_negative(n_negative: int, n_entries: int, least: float) -> None:
     if n_negative > _MOST_NEGATIVE * n_entries:
         raise ValueError(
-            f"cube must be nonnegative but for noise; got {n_negative / n_entries:.0%} negative values. Undo centring "
-            "or other transformations, or pass np.maximum(cube, 0) if they mean nothing."
+            f"cube must be nonnegative but for noise; got {n_negative / n_entries:.0%} negative values, the smallest "
+            f"{least:g}. If that number stands for missing values, pass no_data={least:g}; otherwise undo centring or "
+            "other transformations, or pass np.maximum(cube, 0) if negative values mean nothing."
         )
 
 
 def _notes(
-    cube: Cube, wanted: Flags, present: Flags, bands: Flags, n_missing: int, n_zero: int, n_negative: int
+    wanted: Flags, good: Flags, present: Flags, bands: Flags, n_missing: int, n_zero: int, n_negative: int
 ) -> tuple[str, ...]:
     n_masked = int(np.count_nonzero(~wanted))
     found = (
-        (int(np.count_nonzero(~present)), "band", "left out: most pixels have no value there"),
+        (int(np.count_nonzero(~good)), "band", "left out: bad, as the header of the file says"),
+        (int(np.count_nonzero(good & ~present)), "band", "left out: most pixels have no value there"),
         (int(np.count_nonzero(present & ~bands)), "band", "left out: zero in every pixel"),
         (n_masked, "pixel", "left out by the mask"),
         (n_missing, "pixel", "left out: not every band has a value"),
