@@ -5,6 +5,7 @@ ORDER = (
     "documentation_topics",
     "topics_over_labels",
     "spectral_image",
+    "indian_pines",
     "pure_bands",
     "marker_genes",
     "faces",

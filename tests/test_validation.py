@@ -109,6 +109,26 @@ def test_what_is_not_a_matrix(matrix, error, message):
 
 
 @pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (np.ma.masked_array(np.ones((4, 3)), mask=np.eye(4, 3)), "masked array"),
+        (np.full((4, 3), "2020-01-01", dtype="datetime64[D]"), "real numbers; got dtype datetime64"),
+        (np.full((4, 3), "1.5"), "real numbers; got dtype <U3"),
+        (np.full((4, 3), "1.5", dtype=object), "got '1.5' of type str"),
+    ],
+)
+def test_the_estimator_takes_nothing_that_factorize_refuses(X, message):
+    for refused in (
+        lambda: gsnmf.factorize(X, 2),
+        lambda: gsnmf.GSNMF(2).fit(X),
+        lambda: gsnmf.GSNMF(2).fit(np.ones((4, 3))).transform(X),
+        lambda: gsnmf.GSNMFSelector(2).fit(X),
+    ):
+        with pytest.raises(TypeError, match=message):
+            refused()
+
+
+@pytest.mark.parametrize(
     ("rank", "error", "message"),
     [
         (0, ValueError, r"rank must be in \[1, 40\] for a matrix of shape \(30, 40\); got 0"),

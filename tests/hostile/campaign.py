@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import gsnmf
 from gsnmf.support.whole_files import whole_files
 from hostile.cases import Case, cases
-from hostile.damage import read_damaged
+from hostile.damage import read_damaged, read_damaged_scenes
 from hostile.properties import QUICK, SLOW, Property, holds
 
 FAILURES = Path(__file__).with_name("failures.txt")
@@ -111,6 +111,11 @@ def damaged_files(folder: Path, rng: np.random.Generator) -> int:
     return read_damaged(folder, rng, 30)
 
 
+def damaged_scenes(folder: Path, rng: np.random.Generator) -> int:
+    """Damaged spectral images of every format end no process."""
+    return read_damaged_scenes(folder, rng, 30)
+
+
 def kills(folder: Path, rng: np.random.Generator) -> int:
     """Two processes that select and save to the same files are killed; both files are whole, and a run goes on."""
     number = int(rng.integers(1000))
@@ -157,7 +162,7 @@ def main(minutes: float, number: int) -> int:
         for check in QUICK + SLOW:
             if time.monotonic() < end:
                 campaign.draw(check, number)
-        for attack in (damaged_files, kills, kills_of_sets):
+        for attack in (damaged_files, damaged_scenes, kills, kills_of_sets):
             if time.monotonic() < end:
                 campaign.attempt(attack, number)
         number += 1

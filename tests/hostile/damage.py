@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import scipy.io
 import scipy.sparse as sp
+import tifffile
 from PIL import Image
 
 COORDINATE = "%%MatrixMarket matrix coordinate real general\n% made by hand\n3 2 2\n1 1 0.5\n3 2 2e1\n"
@@ -30,6 +31,35 @@ for path in sorted(Path(sys.argv[1]).iterdir()):
     except (FileError, ValueError, TypeError):
         pass
 print("done")
+"""
+
+_READ_SCENES = """
+import sys
+from pathlib import Path
+from gsnmf.applications.unmixing.files import ENDINGS, read_cube
+for path in sorted(Path(sys.argv[1]).iterdir()):
+    if path.suffix not in ENDINGS:
+        continue
+    print(path.name, flush=True)
+    try:
+        for _, block in read_cube(path).blocks():
+            block.sum()
+    except (ValueError, TypeError):
+        pass
+print("done")
+"""
+_HEADER = """ENVI
+description = { a scene }
+samples = 3
+lines = 4
+bands = 2
+header offset = 0
+data type = 12
+interleave = bil
+byte order = 0
+data ignore value = 7
+wavelength = { 450.0, 650.0 }
+bbl = { 1, 1 }
 """
 
 
@@ -77,3 +107,33 @@ def read_damaged(folder: Path, rng: np.random.Generator, count: int) -> int:
     assert child.returncode == 0, (child.stdout.splitlines()[-1:], child.stderr[-2000:])
     assert child.stdout.endswith("done\n")
     return len(list(damaged.iterdir()))
+
+
+def read_damaged_scenes(folder: Path, rng: np.random.Generator, count: int) -> int:
+    """Read ``count`` damaged spectral images of each format in another process; how many in all."""
+    sound, damaged = folder / "sound", folder / "damaged"
+    sound.mkdir()
+    damaged.mkdir()
+    scene = np.arange(24, dtype=np.uint16).reshape(4, 3, 2)
+    (sound / "e.hdr").write_text(_HEADER, encoding="utf-8")
+    np.save(sound / "d.npy", scene)
+    np.savez(sound / "z.npz", scene=scene, wavelengths=[450.0, 650.0])
+    scipy.io.savemat(sound / "m.mat", {"scene": scene})
+    for name, compression in (("t", None), ("c", "zlib")):
+        tifffile.imwrite(
+            sound / f"{name}.tif", scene, photometric="minisblack", planarconfig="contig", compression=compression
+        )
+    n_tried = 0
+    for original in sorted(sound.iterdir()):
+        whole = original.read_bytes()
+        for number in range(count):
+            path = damaged / f"{original.stem}{number:03}{original.suffix}"
+            path.write_bytes(mutated(whole, rng))
+            if original.suffix == ".hdr":
+                path.with_suffix(".img").write_bytes(scene.tobytes())
+            n_tried += 1
+    command = [sys.executable, "-c", _READ_SCENES, str(damaged)]
+    child = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert child.returncode == 0, (child.stdout.splitlines()[-1:], child.stderr[-2000:])
+    assert child.stdout.endswith("done\n")
+    return n_tried

@@ -14,7 +14,7 @@ import scipy.io
 
 from gsnmf.datasets import read_matrix
 from gsnmf.datasets.readers import FileError
-from hostile.damage import ARRAY, COORDINATE, MATRIX, read_damaged
+from hostile.damage import ARRAY, COORDINATE, MATRIX, read_damaged, read_damaged_scenes
 
 
 @pytest.mark.parametrize("text", [COORDINATE, ARRAY, COORDINATE.upper().replace("MATRIXMARKET", "MatrixMarket")])
@@ -54,6 +54,10 @@ def test_damaged_matrix_market_files(tmp_path, text, words):
 
 def test_mutated_files_end_no_process(tmp_path):
     assert read_damaged(tmp_path, np.random.default_rng(0), 8) == 14 * 8
+
+
+def test_mutated_scenes_end_no_process(tmp_path):
+    assert read_damaged_scenes(tmp_path, np.random.default_rng(0), 8) == 6 * 8
 
 
 @pytest.mark.parametrize(
