@@ -1,32 +1,27 @@
 r"""How many columns and rows: as many as help to predict entries that were left out.
 
 The error on the whole matrix falls with every added column and row, even when only noise is left. The error on
-entries that the factorization has not seen does not. So a tenth of the entries is left out and filled by a matrix of
-low rank (`gsnmf.choice.filling`), factorizations of all ranks are found on the filled matrix, each from its neighbour
-(`gsnmf.search.nested`), and their products are compared with the left-out entries. This is repeated with other entries.
+entries that the factorization has not seen does not. So a tenth of the entries is left out, and they are predicted from
+the others. This is repeated with other entries.
 
 Leaving out whole rows and columns would not work: it leaves out the very ones that should be chosen.
 
-The error e(k) does not simply have its minimum at the right rank k. Chosen columns and rows carry their own noise, and
-more of them average it out, so e falls even when only noise is left. How much noise they carry is known: the low-rank
-matrix that fills the entries best, of rank c and error :math:`e_c`, carries almost none. If each of its c factors is
-made of k / c columns and rows with independent noise, one more of them lowers the squared error by
-:math:`(e(k)^2 - e_c^2) / (k + c)`, and by at most about twice as much if the best is taken. The recommended rank
-minimises
+One effect remains. Chosen columns and rows carry their own noise into every prediction, and more of them average it
+out: with much noise, a first row beside ten columns predicts better than the columns alone, although it explains
+nothing. So noise is removed before columns and rows are chosen. `gsnmf.choice.denoising` fits a matrix of low rank to
+the entries that are not left out. Its columns and rows are combinations of all columns and rows of the data, in which
+noise is already averaged. Factorizations of all ranks are found on this matrix, each from its neighbour
+(`gsnmf.search.nested`), and their products are compared with the left-out entries. What another column or row gains is
+then structure. The indices that were chosen on the whole matrix are tried too, and kept where they fit the low-rank
+matrix better: this guards against poor searches, and left-out entries influence at most which of several good
+selections is taken.
 
-.. math:: e(k)^2 + 2 k g e^* \min(e^*, 1 - e^*) + \sum_{c \le i < k} a(i) ,
-    \qquad a(i) = \frac{2 \max(0, e(i)^2 - e_c^2)}{i + c} , \qquad e^* = \min_k e(k) .
+The error e(k) of rank k falls up to the right rank and stays where it is afterwards. The recommended rank minimises
 
-Each column or row must lower the error by more than averaging does. The margin is a fraction g of the smallest error or
-of what is explained, whichever is smaller; either counts as at least one percent.
+.. math:: e(k)^2 + 2 k g e^* \min(e^*, 1 - e^*) , \qquad e^* = \min_k e(k) :
 
-A first row beside columns alone, or a first column beside rows alone, is different: it averages the noise of all of
-them at once. It can gain as much as they carry. The prediction of entry (i, j) carries the noise of row i of the chosen
-columns with the weights of column j, and the noise of column j of the chosen rows with the weights of row i. So
-
-.. math:: a(i) = e_c^2 \, \bigl( \|P_1\|_F^2 / n + \|P_2\|_F^2 / m \bigr)
-
-if one side has at most one index at rank i, and both sides have one at the next rank.
+each column or row must lower the error by more than a fraction g of the smallest error or of what is explained,
+whichever is smaller; either counts as at least one percent.
 """
 
 from __future__ import annotations
@@ -40,15 +35,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gsnmf.choice.denoising import Denoised, denoised, denoised_observed
 from gsnmf.choice.drawing import draw_rank_choice
-from gsnmf.choice.filling import Filling, completed, filled
 from gsnmf.choice.left_out import LeftOut, leave_out, leave_out_observed
 from gsnmf.choice.matching import agreement
 from gsnmf.kernels.observed_entries import residuals
 from gsnmf.matrices import InMemoryMatrix
 from gsnmf.matrices.checks import check_count, check_positive
-from gsnmf.matrices.completion import complete
-from gsnmf.matrices.completion import filled as with_holes_filled
+from gsnmf.matrices.completion import complete, filled
 from gsnmf.matrices.entrance import Negative, admit
 from gsnmf.matrices.observed import MissingValues, Observed
 from gsnmf.search.automatic import Effort, Progress, check_effort
@@ -69,8 +63,8 @@ _WORK: dict[Effort, float] = {"fast": 1.0, "balanced": 6.0, "best": 50.0}
 """Nominal seconds of the exchanges of all ranks together, for each repeat."""
 _CANDIDATES: dict[Effort, int] = {"fast": 100, "balanced": 100, "best": 300}
 """Number of candidate columns, and of candidate rows."""
-_AVERAGING = 2.0
-"""How much more the best column or row lowers the error by averaging noise than one on average."""
+_ENOUGH = 1e-3
+"""Part of the squared error on left-out entries that does not matter as squared error on the low-rank matrix."""
 _EXACT = 0.01
 """Smaller relative errors count as this one: weights are not more exact."""
 
@@ -90,7 +84,7 @@ class RankChoice(ShownAsTable, Record):
     qualities : array
         Quality of a quick search, one minus the relative error on the whole matrix.
     errors : array
-        Relative error on entries that were left out.
+        Relative error on entries that were left out, predicted without the noise of the chosen columns and rows.
     standard_errors : array
         Standard error of the difference between this error and that of the recommended rank (0 there).
     stabilities : array
@@ -165,8 +159,8 @@ def choose_rank(
 ) -> RankChoice:
     r"""Recommend how many columns and rows to explain a matrix by.
 
-    Entries are left out, and factorizations of all ranks are found without them. The recommended rank predicts these
-    entries well, without columns or rows that hardly help.
+    Entries are left out, noise is removed from the others, and factorizations of all ranks are found. The recommended
+    rank predicts the left-out entries well, without columns or rows that hardly help.
 
     Parameters
     ----------
@@ -179,8 +173,8 @@ def choose_rank(
     left_out : float
         Share of the entries that is left out each time; for a sparse matrix, of the stored entries, along with zeros.
     least_gain : float
-        By how much each column or row must lower the error on left-out entries beyond averaging noise, as a fraction of
-        the smallest error or of what is explained, whichever is smaller.
+        By how much each column or row must lower the error on left-out entries, as a fraction of the smallest error or
+        of what is explained, whichever is smaller.
     effort : {"fast", "balanced", "best"}
         How thoroughly to search for columns and rows of each rank.
     constraints : gsnmf.Constraints, optional
@@ -234,36 +228,40 @@ def choose_rank(
         n_candidates=_CANDIDATES[effort],
         constraints=constraints,
     )
-    parts, source = _filled(held, share, repeats, tried[-1], np.random.default_rng(random_state))
+    parts, source = _predicted(held, share, repeats, tried[-1], np.random.default_rng(random_state))
     whole = search(source, progress=tell.of("whole matrix"))
     tell.quality = 1.0 - _relative_error(whole[tried[-1]], held)
     judged: list[_Judged] = []
-    for number, (part, filling) in enumerate(parts, 1):
-        fits = search(filling.matrix, progress=tell.of(f"entries left out, {number} of {repeats}"))
-        judged.append(_Judged(part, filling, fits))
+    for number, (part, low_rank) in enumerate(parts, 1):
+        fits = search(
+            low_rank.matrix,
+            known=whole,
+            enough=max(_ENOUGH * low_rank.squared_error, _EXACT**3 * low_rank.matrix.squared_norm),
+            progress=tell.of(f"entries left out, {number} of {repeats}"),
+        )
+        judged.append(_Judged(part, fits))
     choice = _chosen(held, tried, whole, judged, gain, began)
     logger.info("%s", choice)
     return choice
 
 
-def _filled(
+def _predicted(
     held: InMemoryMatrix | Observed, share: float, repeats: int, max_rank: int, rng: np.random.Generator
-) -> tuple[list[tuple[LeftOut, Filling]], InMemoryMatrix]:
-    """The entries left out each time with the matrix in which they are filled, and the matrix without holes."""
-    parts: list[tuple[LeftOut, Filling]]
+) -> tuple[list[tuple[LeftOut, Denoised]], InMemoryMatrix]:
+    """The entries left out each time with the low-rank matrix that predicts them, and the matrix without holes."""
+    parts: list[tuple[LeftOut, Denoised]]
     if isinstance(held, InMemoryMatrix):
-        parts = [(part, filled(part, max_rank)) for part in leave_out(held, share, repeats, rng)]
+        parts = [(part, denoised(part, max_rank)) for part in leave_out(held, share, repeats, rng)]
         return parts, held
-    parts = [(part, completed(part, max_rank)) for part in leave_out_observed(held, share, repeats, rng)]
-    rank = int(np.median([filling.rank for _, filling in parts]))
-    return parts, with_holes_filled(held, complete(held, rank))
+    parts = [(part, denoised_observed(part, max_rank)) for part in leave_out_observed(held, share, repeats, rng)]
+    rank = int(np.median([low_rank.rank for _, low_rank in parts]))
+    return parts, filled(held, complete(held, rank))
 
 
 class _Judged(NamedTuple):
-    """Entries that were left out, the matrix of low rank that predicts them, and the factorizations that do."""
+    """Entries that were left out, and the factorizations that predict them."""
 
     part: LeftOut
-    filling: Filling
     fits: dict[int, NestedFit]
 
 
@@ -301,8 +299,7 @@ def _chosen(
     sums = [_summed_errors(judged, rank) for rank in ranks]
     errors = np.sqrt([by_row.sum() / norm for by_row, _ in sums])
     n_columns = np.array([whole[rank].fitted.fit.columns.size for rank in ranks], dtype=np.intp)
-    noiseless = sum(one.filling.squared_error for one in judged) / norm
-    best = _recommended(np.array(ranks), errors, _averaged(ranks, n_columns, errors, judged, noiseless), least_gain)
+    best = _recommended(np.array(ranks), errors, least_gain)
     doubts = [max(_doubt(a, b) for a, b in zip(one, sums[best], strict=True)) for one in sums]
     seconds = [whole[rank].seconds + sum(one.fits[rank].seconds for one in judged) for rank in ranks]
     return RankChoice(
@@ -319,42 +316,18 @@ def _chosen(
     )
 
 
-def _recommended(ranks: Indices, errors: Doubles, averaged: Doubles, least_gain: float) -> int:
+def _recommended(ranks: Indices, errors: Doubles, least_gain: float) -> int:
     """Position of the rank that minimises the criterion in the module's docstring."""
     least = max(_EXACT, float(errors.min()))
-    per_index = averaged + 2.0 * least_gain * least * max(_EXACT, min(least, 1.0 - least))
-    prices = np.cumsum(np.concatenate([[0.0], per_index[:-1] * np.diff(ranks)]))
-    return int(np.argmin(errors**2 + prices))
-
-
-def _averaged(
-    ranks: list[int], n_columns: Indices, errors: Doubles, judged: list[_Judged], noiseless: float
-) -> Doubles:
-    """a(i) in the module's docstring: by how much the next index may lower the squared error by averaging noise."""
-    counts = np.array(ranks)
-    factors = float(np.median([one.filling.rank for one in judged]))
-    by_one = _AVERAGING / (counts + factors) * np.maximum(0.0, errors**2 - noiseless)
-    carried = noiseless * np.array([np.mean([_carried(one, rank) for one in judged]) for rank in ranks])
-    fewer = np.minimum(n_columns, counts - n_columns)
-    of_all = (fewer <= 1) & (np.append(fewer[1:], 0) >= 1)
-    return np.where(counts < factors, 0.0, np.where(of_all, carried, by_one))
-
-
-def _carried(one: _Judged, rank: int) -> float:
-    """Variance of the noise that a prediction takes over from chosen columns and rows, per variance of an entry."""
-    fitted, matrix = one.fits[rank].fitted, one.filling.matrix
-    squares = np.square(fitted.left).sum(axis=0) * np.square(fitted.right).sum(axis=1)
-    of_columns = matrix.squared_column_norms[fitted.fit.columns] * matrix.shape[1]
-    of_rows = matrix.T.squared_column_norms[fitted.fit.rows] * matrix.shape[0]
-    lengths = np.concatenate([of_columns, of_rows])
-    return float(np.divide(squares, lengths, out=np.zeros_like(squares), where=lengths > 0).sum())
+    price = 2.0 * least_gain * least * max(_EXACT, min(least, 1.0 - least))
+    return int(np.argmin(errors**2 + price * ranks))
 
 
 def _summed_errors(judged: list[_Judged], rank: int) -> tuple[Doubles, Doubles]:
     """Sums of squared errors on left-out entries, one per row and one per column."""
     m, n = judged[0].part.shape
     by_row, by_column = np.zeros(m), np.zeros(n)
-    for part, _, fits in judged:
+    for part, fits in judged:
         fitted = fits[rank].fitted
         rows, columns = part.sums(part.errors(fitted.left, np.ascontiguousarray(fitted.right.T)))
         by_row += rows
@@ -384,7 +357,7 @@ def _relative_error(found: NestedFit, matrix: InMemoryMatrix | Observed) -> floa
 def _reason(ranks: list[int], errors: Doubles, best: int) -> str:
     """Why this rank."""
     error, least = percent(float(errors[best])), percent(float(errors.min()))
-    gain = f"More of them gain no more than averaging noise would: the smallest error of all ranks tried is {least}."
+    gain = f"More of them hardly lower it: the smallest error of all ranks tried is {least}."
     if best == 0:
         return f"At rank {ranks[0]}, the smallest tried, the error on left-out entries is {error}. {gain}"
     fallen = (

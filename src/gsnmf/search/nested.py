@@ -3,14 +3,15 @@
 A candidate's products with the matrix are computed once for all ranks. On the way up, each selection grows by the
 candidates with the largest guaranteed decrease of the error and is improved by exchanges. On the way down it loses the
 index that explains least and is improved again. The better of the two selections of each rank is kept. The way down
-finds what the way up misses: indices that only help together with others.
+finds what the way up misses: indices that only help together with others. Selections that are known from elsewhere,
+such as from a similar matrix, may be tried on the way up.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,6 +24,10 @@ from gsnmf.selection.constraints import Constraints
 
 _ROUNDS = 12
 """Rounds of coordinate descent after an index was dropped."""
+_SETTLING_ROUNDS = 20
+"""Rounds of coordinate descent where a small error is enough."""
+_SETTLED = 1e-3
+"""They end earlier when a round lowers the squared error by less than this fraction."""
 _FAILURES = 24
 """Exchanges in a row that may fail."""
 
@@ -42,6 +47,8 @@ def nested_fits(
     work: float,
     n_candidates: int,
     constraints: Constraints | None = None,
+    known: Mapping[int, NestedFit] | None = None,
+    enough: float = 0.0,
     progress: Callable[[float], None] | None = None,
 ) -> dict[int, NestedFit]:
     """Selections of all ranks, with their weights.
@@ -55,6 +62,11 @@ def nested_fits(
     n_candidates : int
         Candidates per side.
     constraints : Constraints, optional
+    known : mapping, optional
+        Maps ranks to fits of another matrix, whose selections are tried too.
+    enough : float
+        Squared error below which a selection is not improved further. If it is zero, all weights are nearly optimal;
+        otherwise they are good.
     progress : callable, optional
         Called with the share of the ranks that is done.
 
@@ -67,6 +79,8 @@ def nested_fits(
     limits = {rank: (constraints or Constraints()).resolve(matrix.shape, rank) for rank in ordered}
     last = limits[ordered[-1]]
     trials = Trials(candidate_pool(matrix, max(n_candidates, ordered[-1]), last), last, Work(float("inf")))
+    for one in (known or {}).values():
+        trials.candidates.include(one.fitted.fit.columns, one.fitted.fit.rows)
     shares = {rank: 0.5 * work * rank / sum(ordered) for rank in ordered}
     found: dict[int, NestedFit] = {}
     steps = [(rank, True) for rank in ordered] + [(rank, False) for rank in reversed(ordered[:-1])]
@@ -76,11 +90,16 @@ def nested_fits(
             began = time.perf_counter()
             trials.limits = limits[rank]
             fitted = completed(trials, fitted) if upwards else _shrunk(trials, fitted)
-            fitted = _exchanged(trials, fitted, shares[rank])
+            if upwards and known and rank in known:
+                fitted = min(fitted, _same_indices(trials, known[rank]), key=_squared_error)
+            fitted = _settled(trials, fitted, enough)
+            if fitted.squared_error > enough:
+                until = trials.work.spent + shares[rank]
+                fitted = _settled(trials, improved(trials, fitted, until, _FAILURES)[0], enough)
             seconds = time.perf_counter() - began
             if not upwards:
                 other = found[rank]
-                fitted = min(fitted, other.fitted, key=lambda one: one.squared_error)
+                fitted = min(fitted, other.fitted, key=_squared_error)
                 seconds += other.seconds
             found[rank] = NestedFit(fitted, seconds)
             if progress is not None:
@@ -88,10 +107,23 @@ def nested_fits(
     return found
 
 
-def _exchanged(trials: Trials, fitted: Fitted, share: float) -> Fitted:
-    """The selection after exchanges that take at most a share of the work, with nearly optimal weights."""
-    fitted = improved(trials, trials.polished(fitted), trials.work.spent + share, _FAILURES)[0]
-    return trials.polished(fitted)
+def _settled(trials: Trials, fitted: Fitted, enough: float) -> Fitted:
+    """The selection with nearly optimal weights, or with good ones if a small error is enough.
+
+    On a matrix that the selection explains almost exactly, optimal weights take long to find and gain little.
+    """
+    if enough == 0.0:
+        return trials.polished(fitted)
+    return trials.refitted(fitted, _SETTLING_ROUNDS, tolerance=_SETTLED)
+
+
+def _same_indices(trials: Trials, other: NestedFit) -> Fitted:
+    """The selection of a fit of another matrix, with its weights fitted to this one."""
+    return trials.refitted(trials.of(replace(other.fitted.fit, squared_error=np.inf)), _SETTLING_ROUNDS)
+
+
+def _squared_error(fitted: Fitted) -> float:
+    return fitted.squared_error
 
 
 def _shrunk(trials: Trials, fitted: Fitted) -> Fitted:

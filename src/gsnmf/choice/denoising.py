@@ -1,9 +1,12 @@
 """Predict left-out entries by a low-rank matrix, whose rank grows as long as the prediction improves.
 
+This matrix is also the data with most of its noise removed: it is fitted to all entries that are not left out, with far
+fewer parameters than there are entries.
+
 Few entries are missing. So the following settles in a few steps: fill them, take a truncated singular value
 decomposition of the filled matrix, fill them again from it, and so on. A step is two products of the filled matrix with
 the current singular vectors, and a sparse matrix stays sparse. In a matrix that has holes anyway much is missing, and
-`gsnmf.matrices.completion` fills them together with the left-out entries.
+`gsnmf.matrices.completion` fits the low-rank matrix to what is left.
 """
 
 from __future__ import annotations
@@ -11,14 +14,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse as sp
 
 from gsnmf.choice.left_out import Replaced, Withheld
 from gsnmf.kernels.threads import single_threaded_blas
 from gsnmf.matrices import InMemoryMatrix
 from gsnmf.matrices.completion import Completion, complete
-from gsnmf.matrices.completion import filled as with_holes_filled
 from gsnmf.matrices.holding import hold
-from gsnmf.support.arrays import Doubles
+from gsnmf.matrices.low_rank_sum import LowRankSum
+from gsnmf.support.arrays import Doubles, Floats
 
 _MAX_STEPS = 30
 """Largest number of steps at each rank."""
@@ -31,39 +35,41 @@ _PATIENCE = 3
 
 
 @dataclass(frozen=True)
-class Filling:
-    """A matrix with predictions in place of left-out entries."""
+class Denoised:
+    """A low-rank matrix that predicts left-out entries."""
 
     matrix: InMemoryMatrix
+    """Cut off at zero if the data is dense; otherwise its two factors stand for it, and it is never formed."""
     rank: int
-    """Rank of the low-rank matrix that predicts best."""
     squared_error: float
     """Weighted squared error of its predictions."""
 
 
-def filled(left_out: Replaced, max_rank: int) -> Filling:
-    """Fill left-out entries by the matrix of rank at most ``max_rank`` that predicts them best.
+def denoised(left_out: Replaced, max_rank: int) -> Denoised:
+    """The matrix of rank at most ``max_rank`` that predicts left-out entries best, fitted to all others.
 
-    The rank is the only thing that the filled matrix has learned from the left-out entries.
+    Its rank is the only thing that it has learned from the left-out entries. A dense array of ``left_out`` is
+    overwritten by it.
     """
     m, n = left_out.shape
     left, right = np.zeros((m, 0)), np.zeros((n, 0))
-    best: tuple[float, int, Doubles] = (np.inf, 0, np.zeros(left_out.values.nnz))
+    best: tuple[float, Doubles, Doubles] = (np.inf, left, right)
     with single_threaded_blas():
         for rank in range(1, min(max_rank, m, n) + 1):
             left, right = _grown(left_out, left, right)
             left, right, predictions = _settled(left_out, right)
             error = left_out.weighted_squares(left_out.values.data - predictions)
             if error < best[0]:
-                best = error, rank, predictions
-            if rank - best[1] == _PATIENCE:
+                best = error, left, right
+            if rank - best[1].shape[1] == _PATIENCE:
                 break
-    left_out.fill(best[2])
-    return Filling(hold(left_out.filled), best[1], best[0])
+        error, left, right = best
+        dense = left_out.filled if isinstance(left_out.filled, np.ndarray) else None
+        return Denoised(_product(left, right, dense), left.shape[1], error)
 
 
-def completed(withheld: Withheld, max_rank: int) -> Filling:
-    """`filled` for a matrix with holes: holes and left-out entries are filled by the same completion."""
+def denoised_observed(withheld: Withheld, max_rank: int) -> Denoised:
+    """`denoised` for a matrix with holes."""
     best: tuple[float, int, Completion | None] = (np.inf, 0, None)
     for rank in range(1, min(max_rank, *withheld.shape) + 1):
         completion = complete(withheld.rest, rank)
@@ -72,8 +78,17 @@ def completed(withheld: Withheld, max_rank: int) -> Filling:
             best = error, rank, completion
         if rank - best[1] == _PATIENCE:
             break
-    assert best[2] is not None
-    return Filling(with_holes_filled(withheld.rest, best[2]), best[1], best[0])
+    error, rank, found = best
+    assert found is not None
+    dense = np.empty(withheld.shape, dtype=withheld.rest.dtype) if withheld.rest.from_dense else None
+    return Denoised(_product(found.left, found.right, dense), rank, error)
+
+
+def _product(left: Doubles, right: Doubles, dense: Floats | None) -> InMemoryMatrix:
+    """The matrix with these factors, written to ``dense`` if given."""
+    if dense is None:
+        return LowRankSum(sp.csr_array((left.shape[0], right.shape[0])), left, right)
+    return hold(np.maximum(left @ right.T, 0.0, out=dense, casting="same_kind"))
 
 
 def _settled(left_out: Replaced, right: Doubles) -> tuple[Doubles, Doubles, Doubles]:
