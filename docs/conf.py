@@ -79,8 +79,10 @@ html_theme = "pydata_sphinx_theme"
 html_title = "gsnmf"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_favicon = "_static/icon.svg"
 html_show_sourcelink = False
 html_theme_options = {
+    "logo": {"text": "gsnmf", "image_light": "_static/icon.svg", "image_dark": "_static/icon.svg"},
     "header_links_before_dropdown": 7,
     "navbar_align": "left",
     "navigation_with_keys": False,
@@ -92,7 +94,9 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-html_sidebars = {"index": [], "benchmarks": [], "reproduction": []}
+ALONE = ("index", "benchmarks", "reproduction", "faq", "glossary", "cite", "changelog")
+"""Pages without others beside them."""
+html_sidebars: dict[str, list[str]] = {page: [] for page in ALONE}
 mathjax_path = "mathjax/tex-chtml.js"
 
 
