@@ -81,6 +81,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_favicon = "_static/icon.svg"
 html_show_sourcelink = False
+html_context = {"default_mode": "auto"}
 html_theme_options = {
     "logo": {"text": "gsnmf", "image_light": "_static/icon.svg", "image_dark": "_static/icon.svg"},
     "header_links_before_dropdown": 7,
