@@ -187,6 +187,8 @@ def test_wrong_kinds(dense):
         gsnmf.choose_rank(dense, 5)
     with pytest.raises(ValueError, match="above zero"):
         gsnmf.choose_rank(np.zeros((5, 5)))
+    with pytest.raises(ValueError, match="at least n_repeats=5 entries"):
+        gsnmf.choose_rank(np.ones((2, 2)), [1])
     da = pytest.importorskip("dask.array")
     with pytest.raises(ValueError, match="in memory"):
         gsnmf.choose_rank(da.from_array(dense))

@@ -90,6 +90,8 @@ def test_wrong_arguments(planted_data, planted_result):
         gsnmf.stability(planted_data.matrix, planted_result, n_repeats=0)
     with pytest.raises(ValueError, match="that of the result"):
         gsnmf.stability(planted_data.matrix[:10], planted_result)
+    with pytest.raises(TypeError, match="returns; got str"):
+        gsnmf.stability(planted_data.matrix, "result")
     with pytest.raises(ValueError, match="members=1"):
         gsnmf.stability(planted_data.matrix, gsnmf.factorize(planted_data.matrix, 2, members=2, effort="fast"))
 
@@ -97,11 +99,14 @@ def test_wrong_arguments(planted_data, planted_result):
 def test_report_and_command(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     np.save("m.npy", planted((24, 16), 2, 1, noise_level=0.02, random_state=0).matrix)
-    arguments = ["factorize", "m.npy", "--rank", "2-3", "--effort", "fast", "--stability", "--map", "--json"]
+    arguments = ["factorize", "m.npy", "--rank", "2-3", "--effort", "fast", "--stability", "--map"]
     assert run(arguments) == 0
-    printed = json.loads(capsys.readouterr().out)
-    assert all(0.0 <= factor["stability"] <= 1.0 for factor in printed["factors"])
-    assert [one["rank"] for one in printed["rank_choice"]] == [2, 3]
+    printed = capsys.readouterr().out
+    assert "The error on left-out entries" in printed
+    assert "stability" in printed
+    saved = json.loads(Path("m-gsnmf/summary.json").read_text(encoding="utf-8"))
+    assert all(0.0 <= factor["stability"] <= 1.0 for factor in saved["factors"])
+    assert [one["rank"] for one in saved["rank_choice"]] == [2, 3]
     page = Path("m-gsnmf/report.html").read_text(encoding="utf-8")
     for part in ("How many", "left-out entries", "Stability", "More columns, or more rows", "Agreement of all factors"):
         assert part in page

@@ -10,6 +10,8 @@ from gsnmf.results import Factorization
 
 def matrix_of(result: Factorization, matrix: Any, caller: str) -> InMemoryMatrix:
     """The matrix of a result with single columns and rows, checked; errors say that ``caller`` needs it."""
+    if not isinstance(result, Factorization):
+        raise TypeError(f"result must be what gsnmf.factorize returns; got {type(result).__name__}.")
     held = wrap(matrix)
     if not isinstance(held, InMemoryMatrix):
         raise ValueError(f"{caller} needs a matrix in memory; got a Dask array.")

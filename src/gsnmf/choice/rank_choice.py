@@ -220,6 +220,7 @@ def choose_rank(
     gain = check_positive(least_gain, "least_gain")
     if held.squared_norm == 0.0:
         raise ValueError("matrix must have an entry above zero: for a zero matrix, no rank is better than another.")
+    _check_enough_entries(held, repeats)
     tell = _Reporter(progress or log_progress, repeats + 1)
     search = partial(
         nested_fits,
@@ -387,3 +388,11 @@ def _checked_share(left_out: Any, repeats: int) -> float:
             f"entries are left out each time; got {left_out!r}."
         )
     return share
+
+
+def _check_enough_entries(held: InMemoryMatrix | Observed, repeats: int) -> None:
+    entries = held.values.nnz if isinstance(held, Observed) else held.n_stored
+    if entries < repeats:
+        raise ValueError(
+            f"choose_rank needs at least n_repeats={repeats} entries to leave out; got a matrix with {entries}."
+        )

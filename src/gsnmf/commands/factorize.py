@@ -213,7 +213,7 @@ def factorize(
     folder = out or Path(f"{'stdin' if file == STANDARD_INPUT else file.resolve().stem}-gsnmf")
     check_writable(folder, _FILES)
     started = time.perf_counter()
-    with stages(quiet, 5 if isinstance(asked_rank, range) else 4) as stage:
+    with stages(quiet, 4 + isinstance(asked_rank, range) + with_stability + with_map) as stage:
         stage("Reading")
         data = read_matrix(
             file,
@@ -256,6 +256,13 @@ def factorize(
         result = replace(result, clipped_share=data.clipped_share)
         stage(f"Comparing: quality {percent(result.quality)}")
         comparison = NO_COMPARISON if compare_with is False else compare(result, nmf=bool(compare_with))
+        sure = sides = None
+        if with_stability:
+            stage("Refitting changed data")
+            sure = stability(data.held, result, constraints=constraints)
+        if with_map:
+            stage("Trying other numbers of columns and rows")
+            sides = side_map(data.held, result)
         stage("Writing the report")
         findings = gather(
             result,
@@ -265,8 +272,8 @@ def factorize(
             warnings=notes,
             tolerance=tolerance,
             rank_choice=choice,
-            stability=stability(data.held, result, constraints=constraints) if with_stability else None,
-            sides=side_map(data.held, result) if with_map else None,
+            stability=sure,
+            sides=sides,
         )
         _write(folder, result, findings)
     _print(folder, findings, as_json, quiet)
@@ -393,6 +400,8 @@ def _print(folder: Path, findings: Findings, as_json: bool, quiet: bool) -> None
     else:
         console = Console(highlight=False)
         console.print(f"[bold]{escape(findings.sentence)}.[/bold]")
+        if findings.rank_choice:
+            console.print(escape(findings.rank_choice.reason))
         print_factors(console, findings)
         print_qualities(console, findings)
         typer.echo(f"Report: {report}")
