@@ -179,9 +179,15 @@ def test_all_loops_give_the_same_in_one_thread_and_in_all():
     sparse = matrix.indptr, matrix.indices, matrix.data
     columns = np.ascontiguousarray(R.T)
     wide = np.ascontiguousarray(np.abs(targets).T)
+    failed = np.empty(n, dtype=np.uint8)
     cases = [
-        (least_squares._solve_rows, [np.zeros((n, r))], (columns, gram, targets, False, False)),
-        (least_squares._solve_rows, [np.zeros((n, r))], (np.linalg.cholesky(gram), gram, targets @ R, True, False)),
+        (least_squares._pivot_rows, [np.zeros((n, r))], (columns, gram, targets, False, False, failed)),
+        (
+            least_squares._pivot_rows,
+            [np.zeros((n, r))],
+            (np.linalg.cholesky(gram), gram, targets @ R, True, False, failed),
+        ),
+        (least_squares._enter_rows, [np.zeros((n, r))], (columns, gram, targets, False)),
         (
             convex_hull._project_rows,
             [origin, np.empty((n, r + 1)), np.empty(n)],
@@ -260,5 +266,5 @@ class TestFilesOfKernels:
         assert use_kernels(tmp_path, nowhere) == (1, 1)
 
     def test_another_folder_is_taken_where_one_cannot_be_written(self, tmp_path):
-        (tmp_path / "file").write_text("")
+        (tmp_path / "file").write_text("", encoding="utf-8")
         assert use_kernels(tmp_path / "file") == (0, 0)

@@ -1,5 +1,6 @@
 """The policy on threads: who may use all cores, and what is left behind."""
 
+import math
 import os
 import subprocess
 import sys
@@ -37,6 +38,7 @@ class Recorder:
     def __init__(self):
         self.loop = Loop(add_one)
         self.ways = []
+        self.loop._done = math.inf
         self.loop.serial = lambda *_: self.ways.append("serial")
         self.loop.parallel = lambda *_: self.ways.append("parallel")
 
@@ -54,6 +56,18 @@ class TestLoop:
         loop = Recorder()
         assert loop.run(threads.PARALLEL_WORK - 1) == "serial"
         assert loop.run(threads.PARALLEL_WORK) == "parallel"
+
+    def test_the_form_for_all_cores_is_compiled_once_the_loop_has_worked_as_long(self):
+        recorder = Recorder()
+        recorder.loop._done = 0.0
+        ways = [recorder.run(threads.PARALLEL_WORK * threads._COMPILATION / 4) for _ in range(6)]
+        assert ways == ["serial"] * 4 + ["parallel"] * 2
+
+    def test_the_form_for_all_cores_is_used_at_once_if_it_is_on_disk(self, monkeypatch):
+        monkeypatch.setattr(threads, "kept_on_disk", lambda function: True)
+        recorder = Recorder()
+        recorder.loop._done = 0.0
+        assert recorder.run(threads.PARALLEL_WORK) == "parallel"
 
     def test_a_task_of_several_keeps_to_its_thread(self):
         loop = Recorder()

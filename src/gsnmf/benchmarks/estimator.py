@@ -115,7 +115,7 @@ def _first_fit(repeats: int) -> list[list[str]]:
     measured = (
         ("import scikit-learn", warm[0], None),
         ("import gsnmf after it", warm[1], 0.4),
-        ("first fit of 500 x 500, empty cache", cold[2], 8.0),
+        ("first fit of 500 x 500, empty cache", cold[2], 2.0),
         ("first fit of 500 x 500, kernels on disk", warm[2], 0.2),
         ("second fit of 500 x 500", warm[3], 0.2),
     )

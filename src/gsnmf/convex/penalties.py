@@ -25,9 +25,9 @@ from dataclasses import dataclass
 import numba
 import numpy as np
 
-from gsnmf.convex.projection import OPERATIONS_PER_ENTRY, project_row
+from gsnmf.convex.projection import OPERATIONS_PER_ENTRY, project_rows
 from gsnmf.kernels.compilation import compiled
-from gsnmf.kernels.threads import loop
+from gsnmf.kernels.threads import N_CHUNKS, loop
 from gsnmf.support.arrays import Floats, Indices
 
 _TRACE, _GROUP_2, _GROUP_INF = 0, 1, 2
@@ -47,12 +47,21 @@ class Penalty:
 
     def shrink(self, X: Floats, thresholds: Floats, indices: Indices, weights: Floats) -> None:
         """Minimise |z - x|^2 / 2 + threshold penalty(z) over z for each row x of X, in place."""
-        _shrink_rows(X, thresholds, indices, weights, self.kind, work=OPERATIONS_PER_ENTRY * X.size)
+        work = OPERATIONS_PER_ENTRY * X.size
+        if self.kind == _TRACE:
+            X[np.arange(indices.size), indices] -= thresholds
+            project_rows(X, weights, indices, X, work=work)
+        else:
+            _shrink_norms(X, thresholds, self.kind, work=work)
 
     def scores(self, slopes: Floats, indices: Indices, weights: Floats) -> Floats:
         """The dual norm of each row of ``slopes`` = M_i'E. A row can help only if it exceeds lambda."""
         scores = np.empty(slopes.shape[0])
-        _score_rows(slopes, indices, weights, self.kind, scores, work=OPERATIONS_PER_ENTRY * slopes.size)
+        work = OPERATIONS_PER_ENTRY * slopes.size
+        if self.kind == _TRACE:
+            _trace_scores(slopes, indices, weights, scores, work=work)
+        else:
+            _norm_scores(slopes, self.kind, scores, work=work)
         return scores
 
     def value(self, X: Floats, indices: Indices) -> float:
@@ -93,21 +102,19 @@ GROUP_INF = Penalty("group-inf", _GROUP_INF)
 PENALTIES = {penalty.name: penalty for penalty in (TRACE, GROUP_2, GROUP_INF)}
 
 
-@compiled(inner=True)
-def _shrink_row(row: Floats, threshold: float, index: int, weights: Floats, kind: int) -> None:
-    if kind == _TRACE:
-        row[index] -= threshold
-        project_row(row, weights, index)
-    elif kind == _GROUP_2:
-        _shrink_norm(row, threshold)
-    else:
-        _shrink_maximum(row, threshold)
+@compiled()
+def _shrink_some(X: Floats, thresholds: Floats, kind: int, first: int, stride: int) -> None:
+    for i in range(first, X.shape[0], stride):
+        if kind == _GROUP_2:
+            _shrink_norm(X[i], thresholds[i])
+        else:
+            _shrink_maximum(X[i], thresholds[i])
 
 
-@loop()
-def _shrink_rows(X: Floats, thresholds: Floats, indices: Indices, weights: Floats, kind: int) -> None:
-    for i in numba.prange(X.shape[0]):
-        _shrink_row(X[i], thresholds[i], indices[i], weights, kind)
+@loop(_shrink_some)
+def _shrink_norms(X: Floats, thresholds: Floats, kind: int) -> None:
+    for chunk in numba.prange(min(X.shape[0], N_CHUNKS)):
+        _shrink_some(X, thresholds, kind, int(np.int64(chunk)), int(np.int64(N_CHUNKS)))
 
 
 @compiled(inner=True)
@@ -151,27 +158,33 @@ def _shrink_maximum(row: Floats, threshold: float) -> None:
         row[j] = min(row[j], level)
 
 
-@compiled(inner=True, reordered=True)
-def _score_row(slopes: Floats, index: int, weights: Floats, kind: int) -> float:
-    total = 0.0
-    if kind == _TRACE:
-        own = float(weights[index])
-        if own == 0.0:
-            return -math.inf
-        for j in range(slopes.size):
-            total += weights[j] * max(0.0, slopes[j])
-        diagonal = float(slopes[index])
-        return (total - own * max(0.0, diagonal)) / own + diagonal
-    if kind == _GROUP_2:
-        for j in range(slopes.size):
-            total += max(0.0, slopes[j]) ** 2
-        return math.sqrt(total)
-    for j in range(slopes.size):
-        total += max(0.0, slopes[j])
-    return total
+@compiled(reordered=True)
+def _trace_some(slopes: Floats, indices: Indices, weights: Floats, scores: Floats, first: int, stride: int) -> None:
+    for i in range(first, scores.size, stride):
+        row, own, total = slopes[i], float(weights[indices[i]]), 0.0
+        for j in range(row.size):
+            total += weights[j] * max(0.0, row[j])
+        diagonal = float(row[indices[i]])
+        scores[i] = (total - own * max(0.0, diagonal)) / own + diagonal if own > 0.0 else -math.inf
 
 
-@loop()
-def _score_rows(slopes: Floats, indices: Indices, weights: Floats, kind: int, scores: Floats) -> None:
-    for i in numba.prange(scores.size):
-        scores[i] = _score_row(slopes[i], indices[i], weights, kind)
+@loop(_trace_some)
+def _trace_scores(slopes: Floats, indices: Indices, weights: Floats, scores: Floats) -> None:
+    for chunk in numba.prange(min(scores.size, N_CHUNKS)):
+        _trace_some(slopes, indices, weights, scores, int(np.int64(chunk)), int(np.int64(N_CHUNKS)))
+
+
+@compiled(reordered=True)
+def _norm_some(slopes: Floats, kind: int, scores: Floats, first: int, stride: int) -> None:
+    for i in range(first, scores.size, stride):
+        row, total = slopes[i], 0.0
+        for j in range(row.size):
+            value = max(0.0, row[j])
+            total += value * value if kind == _GROUP_2 else value
+        scores[i] = math.sqrt(total) if kind == _GROUP_2 else total
+
+
+@loop(_norm_some)
+def _norm_scores(slopes: Floats, kind: int, scores: Floats) -> None:
+    for chunk in numba.prange(min(scores.size, N_CHUNKS)):
+        _norm_some(slopes, kind, scores, int(np.int64(chunk)), int(np.int64(N_CHUNKS)))

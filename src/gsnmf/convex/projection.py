@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gsnmf.kernels.compilation import compiled
-from gsnmf.kernels.threads import loop
+from gsnmf.kernels.threads import N_CHUNKS, loop
 from gsnmf.support.arrays import Floats, Indices
 
 # Kernels square the scaled weights and divide by them. A weight this far below the largest would underflow
@@ -100,7 +100,7 @@ def project(X: ArrayLike, weights: ArrayLike, indices: ArrayLike | None = None, 
     elif out.shape != rows.shape or out.dtype != rows.dtype:
         raise ValueError(f"out must have shape {rows.shape} and dtype {rows.dtype}; got {out.shape} and {out.dtype}.")
     target = out if out.flags.c_contiguous else np.empty_like(rows)
-    _project_rows(rows, scaled, positions, target, work=OPERATIONS_PER_ENTRY * rows.size)
+    project_rows(rows, scaled, positions, target, work=OPERATIONS_PER_ENTRY * rows.size)
     if target is not out:
         out[...] = target
     return out
@@ -209,14 +209,17 @@ def project_row(x: Floats, weights: Floats, i: int) -> None:
     x[i] = entry
 
 
-@loop()
-def _project_rows(X: Floats, weights: Floats, indices: Indices, out: Floats) -> None:
-    for a in numba.prange(X.shape[0]):
-        _project_into(X[a], weights, indices[a], out[a])
+@compiled()
+def _project_some(X: Floats, weights: Floats, indices: Indices, out: Floats, first: int, stride: int) -> None:
+    for a in range(first, X.shape[0], stride):
+        row = out[a]
+        for j in range(row.size):
+            row[j] = X[a, j]
+        project_row(row, weights, indices[a])
 
 
-@compiled(inner=True)
-def _project_into(x: Floats, weights: Floats, i: int, out: Floats) -> None:
-    for j in range(x.size):
-        out[j] = x[j]
-    project_row(out, weights, i)
+@loop(_project_some)
+def project_rows(X: Floats, weights: Floats, indices: Indices, out: Floats) -> None:
+    """Write the projections of the rows of X to ``out``, which may be X. Weights are those of `scaled_weights`."""
+    for chunk in numba.prange(min(X.shape[0], N_CHUNKS)):
+        _project_some(X, weights, indices, out, int(np.int64(chunk)), int(np.int64(N_CHUNKS)))

@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 from gsnmf.kernels.compilation import compiled
 from gsnmf.support.arrays import Doubles
 
-SLOPES, RESIDUAL, SOLUTION, CORRECTION, ONES = range(5)
-"""Rows of the array ``buffers``, which has one column per unknown."""
-N_BUFFERS = 5
+SLOPES, RESIDUAL, SOLUTION, CORRECTION, ONES, FLAGS = range(6)
+"""Rows of the array ``buffers``, which has one column per unknown. Flags are zero or one."""
+N_BUFFERS = 6
 
 DEPENDENT = 1e-14
 """A column counts as dependent on others if they leave less than this fraction of its squared length."""
@@ -183,8 +183,9 @@ def active_set(
     On entry x solves the problem on the ``size`` columns where it is positive, and ``lower`` holds their Cholesky
     factor. The residual is in ``buffers`` on return.
     """
-    slopes, residual, z = buffers[SLOPES], buffers[RESIDUAL], buffers[SOLUTION]
-    blocked = np.zeros(x.size, dtype=np.uint8)
+    slopes, residual, z, blocked = buffers[SLOPES], buffers[RESIDUAL], buffers[SOLUTION], buffers[FLAGS]
+    for i in range(x.size):
+        blocked[i] = 0.0
     for a in range(size):
         z[a] = x[indices[a]]
     subtract(columns, indices, size, target, z, residual)
@@ -196,22 +197,22 @@ def active_set(
             level += x[i] * slopes[i] if with_sum else 0.0
         entering, steepest = int(np.int64(-1)), level + threshold
         for i in range(x.size):
-            if slopes[i] > steepest and x[i] == 0.0 and not blocked[i]:
+            if slopes[i] > steepest and x[i] == 0.0 and blocked[i] == 0.0:
                 entering, steepest = i, slopes[i]
         if entering < 0:
             break
         if not append(gram, entering, lower, indices, size):  # dependent on the others: its slope is only rounding
-            blocked[entering] = 1
+            blocked[entering] = 1.0
             continue
         size += 1
         for i in range(x.size):
-            blocked[i] = 0
+            blocked[i] = 0.0
         while True:
             least_squares(columns, indices, size, target, with_sum, lower, buffers)
             if not move(x, z, indices, size):
                 break
             if x[entering] == 0.0:  # it entered and left at once: rounding again
-                blocked[entering] = 1
+                blocked[entering] = 1.0
             size = without_zeros(x, gram, lower, indices, size)
     return level
 

@@ -68,9 +68,9 @@ def compiled(
     >>> double(3)
     6
     """
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "parallel": parallel}
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "parallel": parallel, "no_cfunc_wrapper": True}
     if inner:
-        options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+        options["no_cpython_wrapper"] = True
 
     def decorate(function: _Function) -> _Function:
         dispatcher = numba.njit(fastmath=set(_FAST) if reordered else False, **options)(function)
@@ -118,6 +118,19 @@ class _GuardedCache(FunctionCache):
         except Exception as error:
             _warn(error)
             self.disable()
+
+    def kept(self) -> bool:
+        """Whether a compiled form for any types is on disk."""
+        try:
+            return bool(self._cache_file._load_index())
+        except Exception:  # as above
+            return False
+
+
+def kept_on_disk(function: Callable[..., Any]) -> bool:
+    """Whether an earlier process has left a compiled form of a `compiled` function on disk."""
+    cache = getattr(function, "_cache", None)
+    return isinstance(cache, _GuardedCache) and cache.kept()
 
 
 @cache

@@ -46,22 +46,21 @@ def project_on_hull(X: Doubles, residuals: Doubles, multipliers: Doubles, column
     _project_rows(X, residuals, multipliers, points, targets, True, work=8 * X.size * X.shape[1])
 
 
-@loop()
-def _project_rows(
-    X: Doubles, residuals: Doubles, multipliers: Doubles, points: Points, targets: Doubles, with_sum: bool
-) -> None:
-    for chunk in numba.prange(min(X.shape[0], N_CHUNKS)):
-        _project_chunk(X, residuals, multipliers, points, targets, with_sum, chunk)
-
-
-@compiled(inner=True, reordered=True)
-def _project_chunk(
-    X: Doubles, residuals: Doubles, multipliers: Doubles, points: Points, targets: Doubles, with_sum: bool, chunk: int
+@compiled(reordered=True)
+def _project_some(
+    X: Doubles,
+    residuals: Doubles,
+    multipliers: Doubles,
+    points: Points,
+    targets: Doubles,
+    with_sum: bool,
+    first: int,
+    stride: int,
 ) -> None:
     columns, gram, longest = points
     n, r = X.shape
     lower, buffers, indices = np.empty((r, r)), np.empty((N_BUFFERS, r)), np.empty(r, dtype=np.int64)
-    for j in range(chunk, n, N_CHUNKS):
+    for j in range(first, n, stride):
         x, target = X[j], targets[j]
         size = factor_positive(x, gram, lower, indices)
         if size < 0:  # begin with the origin alone
@@ -76,3 +75,13 @@ def _project_chunk(
         multipliers[j] = active_set(x, columns, gram, target, threshold, with_sum, lower, buffers, indices, size)
         for k in range(r):
             residuals[j, k] = buffers[RESIDUAL, k]
+
+
+@loop(_project_some)
+def _project_rows(
+    X: Doubles, residuals: Doubles, multipliers: Doubles, points: Points, targets: Doubles, with_sum: bool
+) -> None:
+    for chunk in numba.prange(min(X.shape[0], N_CHUNKS)):
+        _project_some(
+            X, residuals, multipliers, points, targets, with_sum, int(np.int64(chunk)), int(np.int64(N_CHUNKS))
+        )

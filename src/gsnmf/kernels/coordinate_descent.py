@@ -11,7 +11,7 @@ import numba
 import numpy as np
 
 from gsnmf.kernels.compilation import compiled
-from gsnmf.kernels.threads import loop
+from gsnmf.kernels.threads import N_CHUNKS, loop
 from gsnmf.support.arrays import Doubles, Floats
 
 BLOCK = 128
@@ -50,29 +50,31 @@ def descend(X: Floats, target: Floats, gram: Floats, max_sweeps: int, tolerance:
     _descend_blocks(X, target, gram, max_sweeps, tolerance, work=X.size * X.shape[0] * max_sweeps)
 
 
-@compiled(inner=True, reordered=True)
-def _sweep_row(x: Doubles, linear: Doubles, gram: Doubles) -> None:
-    for i in range(x.size):
-        slope = linear[i]
-        for k in range(x.size):
-            slope += gram[i, k] * x[k]
-        x[i] = max(0.0, x[i] - slope / gram[i, i])
+@compiled(reordered=True)
+def _sweep_some(X: Doubles, linear: Doubles, gram: Doubles, first: int, stride: int) -> None:
+    for j in range(first, X.shape[0], stride):
+        x = X[j]
+        for i in range(x.size):
+            slope = linear[j, i]
+            for k in range(x.size):
+                slope += gram[i, k] * x[k]
+            x[i] = max(0.0, x[i] - slope / gram[i, i])
 
 
-@loop()
+@loop(_sweep_some)
 def _sweep_rows(X: Doubles, linear: Doubles, gram: Doubles) -> None:
-    for j in numba.prange(X.shape[0]):
-        _sweep_row(X[j], linear[j], gram)
+    for chunk in numba.prange(min(X.shape[0], N_CHUNKS)):
+        _sweep_some(X, linear, gram, int(np.int64(chunk)), int(np.int64(N_CHUNKS)))
 
 
-@compiled(inner=True, reordered=True)
+@compiled(reordered=True)
 def _descend_block(
     X: Floats, target: Floats, gram: Floats, max_sweeps: int, tolerance: float, start: int, stop: int
 ) -> None:
     r, width = X.shape[0], stop - start
     zero = X.dtype.type(0)
-    slope = np.empty(BLOCK, X.dtype)
-    block = np.zeros((r, BLOCK), X.dtype)
+    block = np.zeros((r + 1, BLOCK), X.dtype)
+    slope = block[r]
     for i in range(r):
         for j in range(width):
             block[i, j] = X[i, start + j]
@@ -103,8 +105,17 @@ def _descend_block(
             X[i, start + j] = block[i, j]
 
 
-@loop()
+def _descend_some(
+    X: Floats, target: Floats, gram: Floats, max_sweeps: int, tolerance: float, first: int, stride: int
+) -> None:
+    n = X.shape[1]
+    for start in range(first * BLOCK, n, stride * BLOCK):
+        _descend_block(X, target, gram, max_sweeps, tolerance, start, min(start + BLOCK, n))
+
+
+@loop(_descend_some)
 def _descend_blocks(X: Floats, target: Floats, gram: Floats, max_sweeps: int, tolerance: float) -> None:
     n = X.shape[1]
     for b in numba.prange((n + BLOCK - 1) // BLOCK):
-        _descend_block(X, target, gram, max_sweeps, tolerance, b * BLOCK, min((b + 1) * BLOCK, n))
+        start = int(np.int64(b)) * BLOCK
+        _descend_block(X, target, gram, max_sweeps, tolerance, start, min(start + BLOCK, n))

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numba
 import numpy as np
 from numpy.typing import NDArray
+from scipy import linalg
 
 from gsnmf.kernels.active_set import (
+    FLAGS,
     N_BUFFERS,
     RESIDUAL,
     SLOPES,
@@ -21,7 +23,7 @@ from gsnmf.kernels.active_set import (
 )
 from gsnmf.kernels.compilation import compiled
 from gsnmf.kernels.threads import N_CHUNKS, loop
-from gsnmf.support.arrays import Doubles
+from gsnmf.support.arrays import Doubles, Indices
 
 _CHANCES = 3
 """How often in a row a full exchange may fail to set a new low in the number of wrong indices."""
@@ -52,7 +54,9 @@ def nonnegative_least_squares(X: Doubles, triangle: Doubles, targets: Doubles) -
            [1., 2.]])
     """
     columns = np.ascontiguousarray(triangle.T)  # row i holds column i: i + 1 entries, then zeros
-    _solve_rows(X, columns, columns @ triangle, targets, False, False, work=8 * X.size * X.shape[1])
+    gram = columns @ triangle
+    failed = _pivot(X, columns, gram, targets, by_gram=False)
+    _enter(X, columns, gram, targets[failed], failed)
 
 
 def nonnegative_quadratic(X: Doubles, gram: Doubles, linear: Doubles) -> None:
@@ -63,7 +67,25 @@ def nonnegative_quadratic(X: Doubles, gram: Doubles, linear: Doubles) -> None:
     principal pivoting then makes the guess exact. The cost thus follows the number of positive entries.
     """
     lower = np.asarray(np.linalg.cholesky(gram), dtype=np.float64)
-    _solve_rows(X, lower, gram, linear, True, False, work=8 * X.size * X.shape[1])
+    failed = _pivot(X, lower, gram, linear, by_gram=True)
+    if failed.size:
+        targets = linalg.solve_triangular(lower, linear[failed].T, lower=True).T
+        _enter(X, lower, gram, np.ascontiguousarray(targets), failed)
+
+
+def _pivot(X: Doubles, columns: Doubles, gram: Doubles, right: Doubles, *, by_gram: bool) -> Indices:
+    """Block principal pivoting for all rows of X, in place; returns those at which it met dependent columns."""
+    failed = np.empty(X.shape[0], dtype=np.uint8)
+    _pivot_rows(X, columns, gram, right, by_gram, False, failed, work=8 * X.size * X.shape[1])
+    return np.flatnonzero(failed)
+
+
+def _enter(X: Doubles, columns: Doubles, gram: Doubles, targets: Doubles, rows: Indices) -> None:
+    """The active-set method for some rows of X, which have one target each."""
+    if rows.size:
+        solutions = np.zeros((rows.size, X.shape[1]))
+        _enter_rows(solutions, columns, gram, targets, False, work=8 * solutions.size * X.shape[1])
+        X[rows] = solutions
 
 
 def passive_inverses(X: Doubles, gram: Doubles) -> Doubles:
@@ -77,35 +99,57 @@ def passive_inverses(X: Doubles, gram: Doubles) -> Doubles:
     return inverses
 
 
-@loop()
-def _solve_rows(X: Doubles, columns: Doubles, gram: Doubles, right: Doubles, by_gram: bool, with_sum: bool) -> None:
-    for chunk in numba.prange(min(X.shape[0], N_CHUNKS)):
-        _solve_chunk(X, columns, gram, right, by_gram, with_sum, chunk)
-
-
-@compiled(inner=True, reordered=True)
-def _solve_chunk(
-    X: Doubles, columns: Doubles, gram: Doubles, right: Doubles, by_gram: bool, with_sum: bool, chunk: int
+@compiled(reordered=True)
+def _pivot_some(
+    X: Doubles,
+    columns: Doubles,
+    gram: Doubles,
+    right: Doubles,
+    by_gram: bool,
+    with_sum: bool,
+    failed: NDArray[np.uint8],
+    first: int,
+    stride: int,
 ) -> None:
     n, r = X.shape
     lower, buffers, indices = np.empty((r, r)), np.empty((N_BUFFERS, r)), np.empty(r, dtype=np.int64)
-    passive, target = np.empty(r, dtype=np.uint8), np.empty(r)
-    for j in range(chunk, n, N_CHUNKS):
-        x = X[j]
+    for j in range(first, n, stride):
         if by_gram:
-            _guess(x, gram, right[j], buffers)
-        if _principal_pivoting(x, columns, gram, right[j], by_gram, with_sum, lower, buffers, indices, passive):
-            continue
+            _guess(X[j], gram, right[j], buffers)
+        failed[j] = not _principal_pivoting(X[j], columns, gram, right[j], by_gram, with_sum, lower, buffers, indices)
+
+
+@loop(_pivot_some)
+def _pivot_rows(
+    X: Doubles,
+    columns: Doubles,
+    gram: Doubles,
+    right: Doubles,
+    by_gram: bool,
+    with_sum: bool,
+    failed: NDArray[np.uint8],
+) -> None:
+    for chunk in numba.prange(min(X.shape[0], N_CHUNKS)):
+        _pivot_some(X, columns, gram, right, by_gram, with_sum, failed, int(np.int64(chunk)), int(np.int64(N_CHUNKS)))
+
+
+@compiled(reordered=True)
+def _enter_some(
+    X: Doubles, columns: Doubles, gram: Doubles, targets: Doubles, with_sum: bool, first: int, stride: int
+) -> None:
+    n, r = X.shape
+    lower, buffers, indices = np.empty((r, r)), np.empty((N_BUFFERS, r)), np.empty(r, dtype=np.int64)
+    for j in range(first, n, stride):
         for i in range(r):
-            x[i] = 0.0
-            target[i] = right[j, i]
-            if by_gram:  # columns hold the lower triangle: solve for the target with these products
-                for k in range(i):
-                    target[i] -= columns[i, k] * target[k]
-                target[i] /= columns[i, i]
-        size = int(np.int64(0))
-        threshold = slope_threshold(target)
-        active_set(x, columns, gram, target, threshold, with_sum, lower, buffers, indices, size)
+            X[j, i] = 0.0
+        threshold = slope_threshold(targets[j])
+        active_set(X[j], columns, gram, targets[j], threshold, with_sum, lower, buffers, indices, int(np.int64(0)))
+
+
+@loop(_enter_some)
+def _enter_rows(X: Doubles, columns: Doubles, gram: Doubles, targets: Doubles, with_sum: bool) -> None:
+    for chunk in numba.prange(min(X.shape[0], N_CHUNKS)):
+        _enter_some(X, columns, gram, targets, with_sum, int(np.int64(chunk)), int(np.int64(N_CHUNKS)))
 
 
 @compiled(inner=True, reordered=True)
@@ -134,21 +178,20 @@ def _principal_pivoting(
     lower: Doubles,
     buffers: Doubles,
     indices: NDArray[np.int64],
-    passive: NDArray[np.uint8],
 ) -> bool:
     """Block principal pivoting from the positive entries of x; False if it met dependent columns.
 
     ``right`` is the target or, with ``by_gram``, its products with the columns.
     """
-    r = x.size
+    r, passive = x.size, buffers[FLAGS]
     for i in range(r):
-        passive[i] = x[i] > 0.0
+        passive[i] = 1.0 if x[i] > 0.0 else 0.0
     threshold = slope_threshold(right)
     fewest, chances = r + 1, _CHANCES
     for _ in range(20 * r + 20):
         size = int(np.int64(0))
         for i in range(r):
-            if passive[i]:
+            if passive[i] > 0.0:
                 if not append(gram, i, lower, indices, size):
                     return False
                 size += 1
@@ -157,7 +200,7 @@ def _principal_pivoting(
         else:
             least_squares(columns, indices, size, right, with_sum, lower, buffers)
             for i in range(r):
-                if not passive[i]:
+                if passive[i] == 0.0:
                     buffers[SLOPES, i] = slope(columns, i, buffers[RESIDUAL])
         for i in range(r):
             x[i] = 0.0
@@ -172,15 +215,15 @@ def _principal_pivoting(
         fewest = min(fewest, n_wrong)
         for i in range(r - 1, -1, -1):
             if _is_wrong(x[i], passive[i], buffers[SLOPES, i], threshold):
-                passive[i] = not passive[i]
+                passive[i] = 1.0 - passive[i]
                 if chances < 0:
                     break
     return False
 
 
 @compiled(inner=True, reordered=True)
-def _is_wrong(value: float, passive: bool, slope: float, threshold: float) -> bool:
-    return value < 0.0 if passive else slope > threshold
+def _is_wrong(value: float, passive: float, slope: float, threshold: float) -> bool:
+    return value < 0.0 if passive > 0.0 else slope > threshold
 
 
 @compiled(inner=True, reordered=True)
@@ -199,17 +242,11 @@ def _gram_solution(
             slopes[k] -= z[a] * gram[indices[a], k]
 
 
-@loop()
-def _invert_rows(X: Doubles, gram: Doubles, inverses: Doubles) -> None:
-    for chunk in numba.prange(min(X.shape[0], N_CHUNKS)):
-        _invert_chunk(X, gram, inverses, chunk)
-
-
-@compiled(inner=True, reordered=True)
-def _invert_chunk(X: Doubles, gram: Doubles, inverses: Doubles, chunk: int) -> None:
+@compiled(reordered=True)
+def _invert_some(X: Doubles, gram: Doubles, inverses: Doubles, first: int, stride: int) -> None:
     n, r = X.shape
     lower, right, indices = np.empty((r, r)), np.empty(r), np.empty(r, dtype=np.int64)
-    for j in range(chunk, n, N_CHUNKS):
+    for j in range(first, n, stride):
         size = factor_positive(X[j], gram, lower, indices)
         for a in range(size):
             for b in range(size):
@@ -218,3 +255,9 @@ def _invert_chunk(X: Doubles, gram: Doubles, inverses: Doubles, chunk: int) -> N
             i = indices[a]
             for b in range(a, size):
                 inverses[j, i * r - i * (i - 1) // 2 + indices[b] - i] = right[b]
+
+
+@loop(_invert_some)
+def _invert_rows(X: Doubles, gram: Doubles, inverses: Doubles) -> None:
+    for chunk in numba.prange(min(X.shape[0], N_CHUNKS)):
+        _invert_some(X, gram, inverses, int(np.int64(chunk)), int(np.int64(N_CHUNKS)))

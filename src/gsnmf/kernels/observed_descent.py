@@ -69,22 +69,22 @@ def descend_rows(
     return violations
 
 
-@loop(reordered=True)
-def _descend_rows(
-    entries: Entries, F: Doubles, X: Doubles, n_sweeps: int, free: Flags, pull: Pull, violations: Doubles
-) -> None:
-    for chunk in numba.prange(min(X.shape[0], N_CHUNKS)):
-        _descend_chunk(entries, F, X, n_sweeps, free, pull, violations, chunk)
-
-
-@compiled(inner=True, reordered=True)
-def _descend_chunk(
-    entries: Entries, F: Doubles, X: Doubles, n_sweeps: int, free: Flags, pull: Pull, violations: Doubles, chunk: int
+@compiled(reordered=True)
+def _descend_some(
+    entries: Entries,
+    F: Doubles,
+    X: Doubles,
+    n_sweeps: int,
+    free: Flags,
+    pull: Pull,
+    violations: Doubles,
+    first: int,
+    stride: int,
 ) -> None:
     r = X.shape[1]
     prior, stiffness = pull
     gram, slopes = np.empty((r, r)), np.empty(r)
-    for i in range(chunk, X.shape[0], N_CHUNKS):
+    for i in range(first, X.shape[0], stride):
         accumulate(entries, i, F, gram, slopes)
         for k in range(r):
             if stiffness.size:
@@ -109,3 +109,11 @@ def _descend_chunk(
                         X[i, k] += step
                         for l in range(r):  # noqa: E741
                             slopes[l] += step * gram[k, l]
+
+
+@loop(_descend_some, reordered=True)
+def _descend_rows(
+    entries: Entries, F: Doubles, X: Doubles, n_sweeps: int, free: Flags, pull: Pull, violations: Doubles
+) -> None:
+    for chunk in numba.prange(min(X.shape[0], N_CHUNKS)):
+        _descend_some(entries, F, X, n_sweeps, free, pull, violations, int(np.int64(chunk)), int(np.int64(N_CHUNKS)))

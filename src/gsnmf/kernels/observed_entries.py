@@ -201,17 +201,11 @@ def _backward(lower: Doubles, x: Doubles) -> None:
         x[k] = value / lower[k, k] if lower[k, k] > 0.0 else 0.0
 
 
-@loop(reordered=True)
-def _ridge_rows(entries: Entries, F: Doubles, ridge: float, X: Doubles) -> None:
-    for chunk in numba.prange(min(X.shape[0], N_CHUNKS)):
-        _ridge_chunk(entries, F, ridge, X, chunk)
-
-
-@compiled(inner=True, reordered=True)
-def _ridge_chunk(entries: Entries, F: Doubles, ridge: float, X: Doubles, chunk: int) -> None:
+@compiled(reordered=True)
+def _ridge_some(entries: Entries, F: Doubles, ridge: float, X: Doubles, first: int, stride: int) -> None:
     r = X.shape[1]
     gram = np.empty((r, r))
-    for i in range(chunk, X.shape[0], N_CHUNKS):
+    for i in range(first, X.shape[0], stride):
         if entries.indptr[i] == entries.indptr[i + 1]:
             continue
         accumulate(entries, i, F, gram, X[i])
@@ -222,26 +216,27 @@ def _ridge_chunk(entries: Entries, F: Doubles, ridge: float, X: Doubles, chunk: 
         _backward(gram, X[i])
 
 
-@loop(reordered=True)
-def _nonnegative_rows(entries: Entries, F: Doubles, shown: Doubles, X: Doubles, violations: Doubles) -> None:
+@loop(_ridge_some, reordered=True)
+def _ridge_rows(entries: Entries, F: Doubles, ridge: float, X: Doubles) -> None:
     for chunk in numba.prange(min(X.shape[0], N_CHUNKS)):
-        _nonnegative_chunk(entries, F, shown, X, violations, chunk)
+        _ridge_some(entries, F, ridge, X, int(np.int64(chunk)), int(np.int64(N_CHUNKS)))
 
 
-@compiled(inner=True, reordered=True)
-def _nonnegative_chunk(
+@compiled(reordered=True)
+def _nonnegative_some(
     entries: Entries,
     F: Doubles,
     shown: Doubles,
     X: Doubles,
     violations: Doubles,
-    chunk: int,
+    first: int,
+    stride: int,
 ) -> None:
     r = X.shape[1]
     gram, lower, columns = np.empty((r, r)), np.empty((r, r)), np.empty((r, r))
     buffers, lengths, linear, target = np.empty((N_BUFFERS, r)), np.empty(r), np.empty(r), np.empty(r)
-    positions, passive = np.empty(r, dtype=np.int64), np.empty(r, dtype=np.uint8)
-    for i in range(chunk, X.shape[0], N_CHUNKS):
+    positions = np.empty(r, dtype=np.int64)
+    for i in range(first, X.shape[0], stride):
         x = X[i]
         accumulate(entries, i, F, gram, linear)
         for k in range(r):
@@ -252,7 +247,7 @@ def _nonnegative_chunk(
         for k in range(r):
             linear[k] = linear[k] / lengths[k] if lengths[k] > 0.0 else 0.0
             x[k] = max(0.0, linear[k])
-        if not _principal_pivoting(x, columns, gram, linear, True, False, lower, buffers, positions, passive):
+        if not _principal_pivoting(x, columns, gram, linear, True, False, lower, buffers, positions):
             for k in range(r):
                 x[k], target[k] = 0.0, linear[k]
                 for l in range(r):  # noqa: E741
@@ -270,19 +265,19 @@ def _nonnegative_chunk(
             x[k] = x[k] / lengths[k] if lengths[k] > 0.0 else 0.0
 
 
-@loop(reordered=True)
-def _simplex_rows(entries: Entries, F: Doubles, X: Doubles, with_sum: bool) -> None:
+@loop(_nonnegative_some, reordered=True)
+def _nonnegative_rows(entries: Entries, F: Doubles, shown: Doubles, X: Doubles, violations: Doubles) -> None:
     for chunk in numba.prange(min(X.shape[0], N_CHUNKS)):
-        _simplex_chunk(entries, F, X, with_sum, chunk)
+        _nonnegative_some(entries, F, shown, X, violations, int(np.int64(chunk)), int(np.int64(N_CHUNKS)))
 
 
-@compiled(inner=True, reordered=True)
-def _simplex_chunk(entries: Entries, F: Doubles, X: Doubles, with_sum: bool, chunk: int) -> None:
+@compiled(reordered=True)
+def _simplex_some(entries: Entries, F: Doubles, X: Doubles, with_sum: bool, first: int, stride: int) -> None:
     """As `gsnmf.kernels.sum_to_one`: a constant s added to the Gram matrix and the linear term changes no minimiser."""
     r = X.shape[1]
     gram, columns, lower = np.empty((r, r)), np.empty((r, r)), np.empty((r, r))
     buffers, target, chosen = np.empty((N_BUFFERS, r)), np.empty(r), np.empty(r, dtype=np.int64)
-    for i in range(chunk, X.shape[0], N_CHUNKS):
+    for i in range(first, X.shape[0], stride):
         accumulate(entries, i, F, gram, target)
         shift, largest = 0.0, 0.0
         for k in range(r):
@@ -302,18 +297,24 @@ def _simplex_chunk(entries: Entries, F: Doubles, X: Doubles, with_sum: bool, chu
         from_nearest(X[i], points, target, with_sum, lower, buffers, chosen)
 
 
-@loop(reordered=True)
-def _row_grams(entries: Entries, F: Doubles, grams: Doubles, lengths: Doubles) -> None:
-    for chunk in numba.prange(min(lengths.shape[0], N_CHUNKS)):
-        _gram_chunk(entries, F, grams, lengths, chunk)
+@loop(_simplex_some, reordered=True)
+def _simplex_rows(entries: Entries, F: Doubles, X: Doubles, with_sum: bool) -> None:
+    for chunk in numba.prange(min(X.shape[0], N_CHUNKS)):
+        _simplex_some(entries, F, X, with_sum, int(np.int64(chunk)), int(np.int64(N_CHUNKS)))
 
 
-@compiled(inner=True, reordered=True)
-def _gram_chunk(entries: Entries, F: Doubles, grams: Doubles, lengths: Doubles, chunk: int) -> None:
+@compiled(reordered=True)
+def _gram_some(entries: Entries, F: Doubles, grams: Doubles, lengths: Doubles, first: int, stride: int) -> None:
     linear = np.empty(F.shape[1])
-    for i in range(chunk, lengths.shape[0], N_CHUNKS):
+    for i in range(first, lengths.shape[0], stride):
         accumulate(entries, i, F, grams[i], linear)
         _unit_diagonal(grams[i], lengths[i])
+
+
+@loop(_gram_some, reordered=True)
+def _row_grams(entries: Entries, F: Doubles, grams: Doubles, lengths: Doubles) -> None:
+    for chunk in numba.prange(min(lengths.shape[0], N_CHUNKS)):
+        _gram_some(entries, F, grams, lengths, int(np.int64(chunk)), int(np.int64(N_CHUNKS)))
 
 
 @loop(reordered=True)

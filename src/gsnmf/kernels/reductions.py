@@ -6,7 +6,7 @@ import numba
 import numpy as np
 
 from gsnmf.kernels.compilation import compiled
-from gsnmf.kernels.threads import loop
+from gsnmf.kernels.threads import N_CHUNKS, loop
 from gsnmf.support.arrays import Doubles
 
 
@@ -23,16 +23,18 @@ def positive_squares(rows: Doubles) -> Doubles:
     return sums
 
 
-@compiled(inner=True, reordered=True)
-def _sum_row(row: Doubles) -> float:
-    total = 0.0
-    for j in range(row.size):
-        value = max(0.0, row[j])
-        total += value * value
-    return total
+@compiled(reordered=True)
+def _sum_some(rows: Doubles, sums: Doubles, first: int, stride: int) -> None:
+    for i in range(first, rows.shape[0], stride):
+        row = rows[i]
+        total = 0.0
+        for j in range(row.size):
+            value = max(0.0, row[j])
+            total += value * value
+        sums[i] = total
 
 
-@loop()
+@loop(_sum_some)
 def _sum_rows(rows: Doubles, sums: Doubles) -> None:
-    for i in numba.prange(rows.shape[0]):
-        sums[i] = _sum_row(rows[i])
+    for chunk in numba.prange(min(rows.shape[0], N_CHUNKS)):
+        _sum_some(rows, sums, int(np.int64(chunk)), int(np.int64(N_CHUNKS)))

@@ -43,7 +43,7 @@ _PROJECTION = 16
 """Operations per entry that a projection takes: a few passes."""
 
 
-@compiled(inner=True, reordered=True)
+@compiled(reordered=True)
 def _project_block(X: Floats, exact: bool, start: int, stop: int) -> None:
     """Newton's method on sum(max(0, x - t)) = 1, convex and decreasing in t, for each column: a few passes, no sort."""
     r, width = X.shape[0], stop - start
@@ -117,7 +117,7 @@ def _rise(x: Floats, image: Floats, new: Floats, new_image: Floats, target: Floa
     return rise, moved
 
 
-@compiled(inner=True, reordered=True)
+@compiled(reordered=True)
 def _descend_block(
     X: Floats,
     target: Floats,
@@ -159,18 +159,41 @@ def _descend_block(
             X[i, start + j] = x[i, j]
 
 
-@loop()
+def _project_some(X: Floats, exact: bool, first: int, stride: int) -> None:
+    n = X.shape[1]
+    for start in range(first * BLOCK, n, stride * BLOCK):
+        _project_block(X, exact, start, min(start + BLOCK, n))
+
+
+@loop(_project_some)
 def _project_blocks(X: Floats, exact: bool) -> None:
     n = X.shape[1]
     for b in numba.prange((n + BLOCK - 1) // BLOCK):
-        _project_block(X, exact, b * BLOCK, min((b + 1) * BLOCK, n))
+        start = int(np.int64(b)) * BLOCK
+        _project_block(X, exact, start, min(start + BLOCK, n))
 
 
-@loop()
+def _descend_some(
+    X: Floats,
+    target: Floats,
+    gram: Floats,
+    length: float,
+    exact: bool,
+    max_steps: int,
+    tolerance: float,
+    first: int,
+    stride: int,
+) -> None:
+    n = X.shape[1]
+    for start in range(first * BLOCK, n, stride * BLOCK):
+        _descend_block(X, target, gram, length, exact, max_steps, tolerance, start, min(start + BLOCK, n))
+
+
+@loop(_descend_some)
 def _descend_blocks(
     X: Floats, target: Floats, gram: Floats, length: float, exact: bool, max_steps: int, tolerance: float
 ) -> None:
     n = X.shape[1]
     for b in numba.prange((n + BLOCK - 1) // BLOCK):
-        stop = min((b + 1) * BLOCK, n)
-        _descend_block(X, target, gram, length, exact, max_steps, tolerance, b * BLOCK, stop)
+        start = int(np.int64(b)) * BLOCK
+        _descend_block(X, target, gram, length, exact, max_steps, tolerance, start, min(start + BLOCK, n))

@@ -119,56 +119,66 @@ def _dot_four(start: Any, end: Any, indices: Any, data: Any, block: Floats, prod
     product[0], product[1], product[2], product[3] = first, second, third, fourth
 
 
-@compiled(inner=True)
-def _dot_chunk(indptr: Any, indices: Any, data: Any, block: Floats, product: Floats, first: int, last: int) -> None:
+@compiled()
+def _dot_some(indptr: Any, indices: Any, data: Any, block: Floats, product: Floats, first: int, stride: int) -> None:
     width = block.shape[1]
     sums = np.empty(width)
-    for i in range(first, last):
-        start, end = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
-        if 4 <= width < _NARROW:  # the two groups overlap, and agree where they do
-            _dot_four(start, end, indices, data, block[:, :4], product[i, :4])
-            if width > 4:
-                _dot_four(start, end, indices, data, block[:, width - 4 :], product[i, width - 4 :])
-            continue
-        if width < _NARROW:
+    for chunk in range(first, N_CHUNKS, stride):
+        for i in range(_first_row(indptr, chunk), _first_row(indptr, chunk + 1)):
+            start, end = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
+            if 4 <= width < _NARROW:  # the two groups overlap, and agree where they do
+                _dot_four(start, end, indices, data, block[:, :4], product[i, :4])
+                if width > 4:
+                    _dot_four(start, end, indices, data, block[:, width - 4 :], product[i, width - 4 :])
+                continue
+            if width < _NARROW:
+                for k in range(width):
+                    total = 0.0
+                    for q in range(start, end):
+                        total += np.float64(data[q]) * np.float64(block[np.uint64(indices[q]), k])
+                    product[i, k] = total
+                continue
             for k in range(width):
-                total = 0.0
-                for q in range(start, end):
-                    total += np.float64(data[q]) * np.float64(block[np.uint64(indices[q]), k])
-                product[i, k] = total
-            continue
-        for k in range(width):
-            sums[k] = 0.0
-        for q in range(start, end):
-            factor, row = np.float64(data[q]), block[np.uint64(indices[q])]
+                sums[k] = 0.0
+            for q in range(start, end):
+                factor, row = np.float64(data[q]), block[np.uint64(indices[q])]
+                for k in range(width):
+                    sums[k] += factor * np.float64(row[k])
             for k in range(width):
-                sums[k] += factor * np.float64(row[k])
-        for k in range(width):
-            product[i, k] = sums[k]
+                product[i, k] = sums[k]
 
 
-@loop()
+@loop(_dot_some)
 def _dot_rows(indptr: Any, indices: Any, data: Any, block: Floats, product: Floats) -> None:
     for chunk in numba.prange(N_CHUNKS):
-        first, last = _first_row(indptr, chunk), _first_row(indptr, chunk + 1)
-        _dot_chunk(indptr, indices, data, block, product, first, last)
+        _dot_some(indptr, indices, data, block, product, int(np.int64(chunk)), int(np.int64(N_CHUNKS)))
 
 
-@compiled(inner=True)
-def _scatter_row(
-    start: int, end: int, targets: Any, factors: Any, indptr: Any, indices: Any, data: Any, row: Doubles
+@compiled()
+def _scatter_some(
+    starts: Any,
+    targets: Any,
+    factors: Any,
+    indptr: Any,
+    indices: Any,
+    data: Any,
+    product: Doubles,
+    first: int,
+    stride: int,
 ) -> None:
-    for k in range(np.uint64(start), np.uint64(end)):
-        factor, i = np.float64(factors[k]), np.uint64(targets[k])
-        for q in range(np.uint64(indptr[i]), np.uint64(indptr[i + np.uint64(1)])):
-            row[np.uint64(indices[q])] += factor * np.float64(data[q])
+    for row in range(first, product.shape[0], stride):
+        out = product[row]
+        for k in range(np.uint64(starts[row]), np.uint64(starts[row + 1])):
+            factor, i = np.float64(factors[k]), np.uint64(targets[k])
+            for q in range(np.uint64(indptr[i]), np.uint64(indptr[i + np.uint64(1)])):
+                out[np.uint64(indices[q])] += factor * np.float64(data[q])
 
 
-@loop()
+@loop(_scatter_some)
 def _scatter_rows(
     starts: Any, targets: Any, factors: Any, indptr: Any, indices: Any, data: Any, product: Doubles
 ) -> None:
-    n = product.shape[0]
-    for chunk in numba.prange(min(n, N_CHUNKS)):
-        for i in range(chunk, n, N_CHUNKS):
-            _scatter_row(starts[i], starts[i + 1], targets, factors, indptr, indices, data, product[i])
+    for chunk in numba.prange(min(product.shape[0], N_CHUNKS)):
+        _scatter_some(
+            starts, targets, factors, indptr, indices, data, product, int(np.int64(chunk)), int(np.int64(N_CHUNKS))
+        )

@@ -8,6 +8,7 @@ the kernels; only much larger products are worth that (`blas_threads`).
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -20,10 +21,13 @@ from typing import Any
 import numba
 from threadpoolctl import ThreadpoolController
 
-from gsnmf.kernels.compilation import compiled
+from gsnmf.kernels.compilation import compiled, kept_on_disk
 
 PARALLEL_WORK = 1 << 18
 """Operations, a fraction of a millisecond, below which threads cost more than they save."""
+
+_COMPILATION = 1024.0
+"""Multiple of `PARALLEL_WORK` that takes about as long as compiling the parallel form of a loop."""
 
 _BLAS_WORK = 1 << 32
 """Multiplications in a product, times processors, above which BLAS threads gain more than they cost the kernels."""
@@ -48,10 +52,18 @@ class Loop:
     Only one Python thread at a time runs a loop on all cores; others that arrive meanwhile run theirs on one core.
     Otherwise some of Numba's threading layers would end the process, and all loops would compete for the same cores.
 
+    The form for all cores takes as long to compile as the loop needs for many calls. So the loop runs in one thread
+    until it has worked about as long as compiling would take, unless an earlier process has left that form on disk.
+
     Parameters
     ----------
     function : function
         Its iterations are independent of each other. It changes arrays in place and returns nothing.
+    part : function, optional
+        Does items ``first``, ``first + stride``, ... of the loop when it is called with the arguments of ``function``,
+        ``first`` and ``stride``. ``function`` shares these calls out. In one thread a single call of ``part`` does
+        everything, which saves the compilation of ``function``. Pass it ``int(np.int64(...))`` in ``function``: Numba
+        would compile it once more for the unsigned counter of ``numba.prange``, and once more for a constant.
     reordered : bool
         Whether the compiler may reorder sums.
 
@@ -67,11 +79,22 @@ class Loop:
     array([1., 2.])
     """
 
-    def __init__(self, function: Callable[..., None], *, reordered: bool = False) -> None:
+    def __init__(
+        self, function: Callable[..., None], part: Callable[..., None] | None = None, *, reordered: bool = False
+    ) -> None:
         assert isinstance(function, FunctionType)
         self.__doc__ = function.__doc__
-        self.serial = compiled(reordered=reordered)(function)
+        self._part = part
+        self._whole = compiled(reordered=reordered)(function) if part is None else None
         self.parallel = compiled(reordered=reordered, parallel=True)(_copy(function, f"{function.__name__}_parallel"))
+        self._done = 0.0  # operations so far that all cores could have shared; infinite if that form is on disk
+
+    def serial(self, *arguments: Any) -> None:
+        """Run the loop in this thread."""
+        if self._part is None:
+            self._whole(*arguments)  # type: ignore[misc]
+        else:
+            self._part(*arguments, 0, 1)
 
     def __call__(self, *arguments: Any, work: float) -> None:
         """Run the loop, which takes about ``work`` operations."""
@@ -79,14 +102,25 @@ class Loop:
             self.serial(*arguments)
             return
         try:
-            self.parallel(*arguments)
+            if self._waits(work):
+                self.serial(*arguments)
+            else:
+                self.parallel(*arguments)
         finally:
             _cores.release()
 
+    def _waits(self, work: float) -> bool:
+        """Whether the parallel form is not compiled yet and has not become worth compiling."""
+        if self._done == 0.0 and kept_on_disk(self.parallel):
+            self._done = math.inf
+        waits = self._done < _COMPILATION * PARALLEL_WORK
+        self._done += work
+        return waits
 
-def loop(*, reordered: bool = False) -> Callable[[Callable[..., None]], Loop]:
+
+def loop(part: Callable[..., None] | None = None, *, reordered: bool = False) -> Callable[[Callable[..., None]], Loop]:
     """Decorator that turns a function into a `Loop`."""
-    return lambda function: Loop(function, reordered=reordered)
+    return lambda function: Loop(function, part, reordered=reordered)
 
 
 def _copy(function: FunctionType, name: str) -> FunctionType:
