@@ -15,7 +15,7 @@ from gsnmf.kernels.threads import N_CHUNKS, loop
 from gsnmf.support.arrays import Doubles, Floats
 
 BLOCK = 128
-"""Columns that are updated together: enough to fill vector registers, few enough for the cache."""
+"""Columns that are updated together: enough to fill vector registers, few enough for the cache. Rows in one piece."""
 
 
 def coordinate_sweep(X: Doubles, linear: Doubles, gram: Doubles) -> None:
@@ -52,18 +52,20 @@ def descend(X: Floats, target: Floats, gram: Floats, max_sweeps: int, tolerance:
 
 @compiled(reordered=True)
 def _sweep_some(X: Doubles, linear: Doubles, gram: Doubles, first: int, stride: int) -> None:
-    for j in range(first, X.shape[0], stride):
-        x = X[j]
-        for i in range(x.size):
-            slope = linear[j, i]
-            for k in range(x.size):
-                slope += gram[i, k] * x[k]
-            x[i] = max(0.0, x[i] - slope / gram[i, i])
+    n = X.shape[0]
+    for start in range(first * BLOCK, n, stride * BLOCK):  # rows are short: threads keep away from each other's
+        for j in range(start, min(start + BLOCK, n)):
+            x = X[j]
+            for i in range(x.size):
+                slope = linear[j, i]
+                for k in range(x.size):
+                    slope += gram[i, k] * x[k]
+                x[i] = max(0.0, x[i] - slope / gram[i, i])
 
 
 @loop(_sweep_some)
 def _sweep_rows(X: Doubles, linear: Doubles, gram: Doubles) -> None:
-    for chunk in numba.prange(min(X.shape[0], N_CHUNKS)):
+    for chunk in numba.prange(min((X.shape[0] + BLOCK - 1) // BLOCK, N_CHUNKS)):
         _sweep_some(X, linear, gram, int(np.int64(chunk)), int(np.int64(N_CHUNKS)))
 
 
