@@ -94,7 +94,7 @@ def run_commands(text):
         command, _, expected = part.partition("\n")
         program, *arguments = shlex.split(command)
         assert program == "gsnmf", command
-        outcome = CliRunner().invoke(app, arguments, env={"COLUMNS": "100"})
+        outcome = CliRunner().invoke(app, arguments, env={"COLUMNS": "86"})
         assert outcome.exit_code == 0, outcome.output
         if expected:
             assert [line.rstrip() for line in outcome.output.replace("\\", "/").splitlines()] == expected.splitlines()
