@@ -18,9 +18,8 @@ pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
-from browsing import browser, emulate
-
-__all__ = ["browser"]
+from browsing import emulate
+from processes import PATIENCE
 
 SITE = Path(os.environ.get("GSNMF_SITE", Path(__file__).parents[1] / "build" / "site"))
 PAGES = {
@@ -32,9 +31,11 @@ PAGES = {
     "reference": "api/names/gsnmf.factorize.html",
 }
 WIDTHS = (390, 1400)
-SECONDS = 60
 
-pytestmark = pytest.mark.skipif(not (SITE / "index.html").exists(), reason=f"there is no site in {SITE}: make docs")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(not (SITE / "index.html").exists(), reason=f"there is no site in {SITE}: make docs"),
+]
 
 
 class _Reader(HTMLParser):
@@ -107,6 +108,7 @@ def shown(browser, host):
 
     def show(page, **how):
         emulate(browser, **how)
+        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
         browser.get(host + page)
         return browser
 
@@ -139,17 +141,17 @@ def test_themes(shown, theme):
 
 def test_mathematics_is_drawn(shown):
     opened = shown("theory/model.html")
-    WebDriverWait(opened, SECONDS).until(lambda page: page.find_elements(By.CSS_SELECTOR, "mjx-container"))
+    WebDriverWait(opened, PATIENCE).until(lambda page: page.find_elements(By.CSS_SELECTOR, "mjx-container"))
 
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_search_finds_anchor(shown, width):
     opened = shown("search.html?q=anchor", width=width)
-    found = WebDriverWait(opened, SECONDS).until(
+    found = WebDriverWait(opened, PATIENCE).until(
         lambda page: [link for link in page.find_elements(By.CSS_SELECTOR, "#search-results li a") if link.text]
     )
     assert len(found) >= 3
-    WebDriverWait(opened, SECONDS).until(
+    WebDriverWait(opened, PATIENCE).until(
         lambda page: "anchor" in page.find_element(By.ID, "search-results").text.lower()
     )
     assert opened.execute_script("return document.documentElement.scrollWidth") <= width
