@@ -5,6 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 EXTRAS := cli test dev docs
 STAMPS := $(EXTRAS:%=$(VENV)/installed-%)
+KERNEL_TESTS := $(patsubst %,tests/test_%.py,kernels projection simplex sum_to_one weights missing_weights members hals missing_hals \
+	search_exchange successive_nonnegative)
 LOWEST := .venv-lowest
 LOWEST_TESTS := $(addprefix tests/,test_package.py test_public_names.py test_cli.py test_estimator.py test_kernels.py test_matrices.py \
 	test_readers.py test_saving.py test_weights.py test_dask.py test_plotting.py test_unmixing_files.py)
@@ -13,13 +15,14 @@ TOOLS := .venv-tools
 # Threads that wait must sleep: spinning ones made a kernel on a small problem 400 times slower on a busy machine
 export OMP_WAIT_POLICY ?= PASSIVE
 
-.PHONY: demo test test-all test-lowest hostile lint types format docs dist clean help
+.PHONY: demo test test-all coverage test-lowest hostile lint types format docs dist clean help
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    factorize Python's documentation and scikit-learn's digits; reports in report/"
 	@echo "make test    run the quick tests"
 	@echo "make test-all  run all tests, those that take minutes too"
+	@echo "make coverage  run all tests and print which lines and branches of the package none of them reaches"
 	@echo "make test-lowest  run the quick tests with the lowest versions that pyproject.toml allows"
 	@echo "make hostile MINUTES=30  draw matrices and files that try to break it"
 	@echo "make lint    check style, format, and the layers of the package"
@@ -33,13 +36,23 @@ demo: $(VENV)/installed-cli
 	$(BIN)/gsnmf demo
 
 # One process per core, each with one thread: faster than one process whose kernels share the cores
-RUN_TESTS = NUMBA_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
+PYTEST := pytest -n auto --dist worksteal
+RUN_TESTS := NUMBA_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m $(PYTEST)
 
 test: $(VENV)/installed-test
 	$(RUN_TESTS) -m "not long" $(PYTEST_ARGS)
 
 test-all: $(VENV)/installed-test
 	$(RUN_TESTS) $(PYTEST_ARGS)
+
+# What is compiled cannot be seen, so the tests of the kernels run once more as plain Python
+coverage: $(VENV)/installed-test
+	rm -rf build/coverage
+	mkdir -p build/coverage
+	NUMBA_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m coverage run -m $(PYTEST) $(PYTEST_ARGS)
+	NUMBA_DISABLE_JIT=1 OMP_NUM_THREADS=1 $(BIN)/python -m coverage run -m $(PYTEST) $(KERNEL_TESTS)
+	$(BIN)/python -m coverage combine
+	$(BIN)/python -m coverage report
 
 # Old versions warn of what is newer than they are, so warnings are no errors here
 test-lowest: $(LOWEST)/installed

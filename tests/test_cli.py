@@ -39,17 +39,6 @@ def test_help_imports_no_command_and_says_what_the_commands_say():
         assert sentence in words
 
 
-def test_demo_prints_what_it_found_and_where_the_report_is(tmp_path):
-    outcome = CliRunner().invoke(app, ["demo", "--out", str(tmp_path / "new" / "directory")])
-    assert outcome.exit_code == 0, outcome.output
-    for expected in ("documentation", "digits", "Truncated SVD", "auto", "Chosen pixels", "%"):
-        assert expected in outcome.output
-    folder = tmp_path / "new" / "directory"
-    paths = [folder / "documentation.html", folder / "digits.html"]
-    assert outcome.output.splitlines()[-2:] == [f"Report: {path}" for path in paths]
-    assert sorted(folder.iterdir()) == sorted(paths)
-
-
 def test_quiet_demo_prints_the_paths_alone(tmp_path, monkeypatch):
     example = SimpleNamespace(name="digits", findings=None)
     monkeypatch.setattr("gsnmf.commands.demo.run_demo", lambda stage: [example])

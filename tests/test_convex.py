@@ -379,6 +379,7 @@ def test_a_copy_of_a_solver_goes_on_from_where_it_was(noisy):
     assert_array_equal(found.Y, expected.Y)
 
 
+@pytest.mark.long
 def test_a_selection_that_is_not_certified_says_so():
     truth = fully_random(1e-3, random_state=0)
     with pytest.warns(ConvergenceWarning, match="is not certified") as caught:
@@ -427,12 +428,23 @@ SELECTORS = pytest.mark.parametrize("select", [convex_selection, fast_gradient_s
     ],
 )
 def test_planted_columns_and_rows_are_found(select, generate, noise):
-    for seed in range(25 if noise == 0.483 else 2):
+    assert_found(select, generate, noise, range(2))
+
+
+@SELECTORS
+@pytest.mark.long
+def test_planted_columns_and_rows_are_found_at_the_largest_noise(select):
+    assert_found(select, fully_random, 0.483, range(2, 25))
+
+
+def assert_found(select, generate, noise, seeds):
+    for seed in seeds:
         truth = generate(noise, random_state=seed)
         found = select(wrap(truth.matrix), (truth.columns.size, truth.rows.size))
         assert accuracy(found.columns, found.rows, truth.columns, truth.rows) == 1.0
 
 
+@pytest.mark.long
 def test_the_printed_fast_gradient_leaves_ties_to_the_diagonal():
     """At this noise the optimum of the model has two entries in the wrong order in one matrix of twelve or so."""
     worse = 0

@@ -2,9 +2,13 @@
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from gsnmf.commands import app
 from gsnmf.commands import examples as demo
 from gsnmf.reports.page import render_report
+
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module")
@@ -73,3 +77,15 @@ def test_reports_are_whole_and_repeatable(example):
     assert example.findings.sentence in page
     for factor in example.findings.factors:
         assert f"<bdi>{factor.name}</bdi>" in page
+
+
+def test_demo_prints_what_it_found_and_where_the_report_is(tmp_path, examples, monkeypatch):
+    monkeypatch.setattr("gsnmf.commands.demo.run_demo", lambda stage: examples)
+    outcome = CliRunner().invoke(app, ["demo", "--out", str(tmp_path / "new" / "directory")])
+    assert outcome.exit_code == 0, outcome.output
+    for expected in ("documentation", "digits", "Truncated SVD", "auto", "Chosen pixels", "%"):
+        assert expected in outcome.output
+    folder = tmp_path / "new" / "directory"
+    paths = [folder / "documentation.html", folder / "digits.html"]
+    assert outcome.output.splitlines()[-2:] == [f"Report: {path}" for path in paths]
+    assert sorted(folder.iterdir()) == sorted(paths)

@@ -190,6 +190,7 @@ def test_replot_without_results(tmp_path, capsys):
     assert "no results of compression" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_replot_of_everything_shows_what_is_there(middle):
     out, _ = middle
     arguments = ["reproduce", "all", "--replot", "--data", str(out), "--out", str(out)]

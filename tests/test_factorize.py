@@ -45,8 +45,8 @@ def test_input_is_never_changed(noisy):
 
 
 def test_select_gives_the_indices_of_factorize(noisy):
-    selection = gsnmf.select(noisy.matrix, 9)
-    result = gsnmf.factorize(noisy.matrix, 9)
+    selection = gsnmf.select(noisy.matrix, 9, effort="fast")
+    result = gsnmf.factorize(noisy.matrix, 9, effort="fast")
     assert result.columns.tolist() == selection.columns.tolist()
     assert result.rows.tolist() == selection.rows.tolist()
 

@@ -86,22 +86,37 @@ def gsnmf_process(*arguments, **options):
     return subprocess.run(command, capture_output=True, text=True, check=False, **options)
 
 
+FACTORIZE = ("--rank", "2", "--method", "gspa", "--out", "out")
+
+
 @pytest.mark.parametrize("name", WRITERS)
+def test_every_format(name, here, capsys):
+    WRITERS[name](here / name)
+    assert run(["factorize", name, *FACTORIZE]) == 0
+    assert_written(here, *capsys.readouterr())
+
+
+@pytest.mark.parametrize("name", [pytest.param(k, marks=[] if k == "m.csv" else pytest.mark.long) for k in WRITERS])
 def test_every_format_in_a_process_of_its_own(name, tmp_path):
     WRITERS[name](tmp_path / name)
-    outcome = gsnmf_process("factorize", name, "--rank", 2, "--method", "gspa", "--out", "out", cwd=tmp_path)
-    assert (outcome.returncode, outcome.stderr) == (0, "")
-    assert outcome.stdout.splitlines()[-1] == f"Report: {Path('out', 'report.html')}"
-    assert sorted(os.listdir(tmp_path / "out")) == ["report.html", "result.npz", "summary.json"]
-    summary = json.loads((tmp_path / "out" / "summary.json").read_text(encoding="utf-8"))
-    assert "".join(summary["sentence"].split()) in "".join(outcome.stdout.split())
-    with np.load(tmp_path / "out" / "result.npz", allow_pickle=False) as archive:
+    outcome = gsnmf_process("factorize", name, *FACTORIZE, cwd=tmp_path)
+    assert outcome.returncode == 0
+    assert_written(tmp_path, outcome.stdout, outcome.stderr)
+
+
+def assert_written(folder, printed, complaints):
+    assert complaints == ""
+    assert printed.splitlines()[-1] == f"Report: {Path('out', 'report.html')}"
+    assert sorted(os.listdir(folder / "out")) == ["report.html", "result.npz", "summary.json"]
+    summary = json.loads((folder / "out" / "summary.json").read_text(encoding="utf-8"))
+    assert "".join(summary["sentence"].split()) in "".join(printed.split())
+    with np.load(folder / "out" / "result.npz", allow_pickle=False) as archive:
         assert archive["columns"].size + archive["rows"].size == 2
         assert archive["column_weights"].shape == (archive["columns"].size, summary["shape"][1])
-    assert summary["sentence"] in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert summary["sentence"] in (folder / "out" / "report.html").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("format", ["csv", "mtx", "text"])
+@pytest.mark.parametrize("format", ["csv", *(pytest.param(k, marks=pytest.mark.long) for k in ("mtx", "text"))])
 def test_standard_input(format, tmp_path):
     name = {"csv": "m.csv", "mtx": "m.mtx", "text": "lines.txt"}[format]
     WRITERS[name](tmp_path / name)
@@ -354,6 +369,7 @@ class TestHelp:
         assert expected in outcome.stdout.split()
 
 
+@pytest.mark.long
 def test_progress_is_for_terminals(here, monkeypatch):
     """On a pseudo-terminal there is something to see, and with --quiet there is not."""
     pty = pytest.importorskip("pty")

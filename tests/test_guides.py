@@ -39,7 +39,9 @@ def blocks(page):
 
 
 def with_examples():
-    return [page for page in PAGES if any(kind in EXECUTED for kind, _, _ in blocks(page))]
+    """Pages with examples; together they take long, so that quick tests run those of the README alone."""
+    pages = [page for page in PAGES if any(kind in EXECUTED for kind, _, _ in blocks(page))]
+    return [page if page == PAGES[0] else pytest.param(page, marks=pytest.mark.long) for page in pages]
 
 
 def name(page):

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 
+import numba
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -237,6 +238,7 @@ def use_kernels(folder, before=""):
     return tuple(map(int, outcome.stdout.split()))
 
 
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="kernels are not compiled")
 class TestFilesOfKernels:
     def test_damaged_ones_are_replaced_with_one_warning(self, tmp_path):
         assert use_kernels(tmp_path) == (0, 0)

@@ -132,6 +132,7 @@ def test_endmembers():
     assert [len(own) for own in unmix(scene.cube, 3, method="smooth-spa").members] == [4, 4, 4]
 
 
+@pytest.mark.long
 def test_jasper_is_closer_to_the_truth_than_single_pixels(jasper):
     cube, true = jasper
     angles = {
