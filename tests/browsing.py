@@ -43,7 +43,6 @@ def opened(browser, report):
     """The browser with a report open, and nothing in its logs from before."""
     browser.get_log("browser")
     browser.get_log("performance")
-    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
     browser.get(report.as_uri())
     return browser
 

@@ -26,7 +26,7 @@ def figures():
 
 
 @pytest.fixture(scope="session")
-def browser():
+def running_browser():
     """A browser without a window; tests are skipped where it, its driver or Selenium is missing."""
     pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
     from browsing import start
@@ -37,12 +37,21 @@ def browser():
 
 
 @pytest.fixture
-def page(browser, report):
-    """The browser with the ``report`` of a test module open; afterwards it shows pages as usual again."""
-    from browsing import emulate, opened
+def browser(running_browser):
+    """The one browser of all tests; afterwards it shows pages as usual again."""
+    from browsing import emulate
 
-    yield opened(browser, report)
-    emulate(browser)
+    yield running_browser
+    running_browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+    emulate(running_browser)
+
+
+@pytest.fixture
+def page(browser, report):
+    """The browser with the ``report`` of a test module open."""
+    from browsing import opened
+
+    return opened(browser, report)
 
 
 @pytest.fixture(scope="session")
