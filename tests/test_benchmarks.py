@@ -19,6 +19,7 @@ from gsnmf.benchmarks import _measuring as measurement
 from gsnmf.benchmarks import _peers as peers
 from gsnmf.benchmarks._cluster_model import Cluster, Problem, pass_cost
 from gsnmf.datasets import fully_random, planted
+from gsnmf.datasets.paper import DATA_VARIABLE
 
 MEGABYTE = 10**6
 
@@ -47,6 +48,25 @@ def test_quick_run_prints_every_comparison_with_its_target():
         assert any(line.startswith(name) and target in line for line in lines), name
     assert sum("same picks" in line for line in lines) == 2
     assert [line.startswith("processor") for line in lines].count(True) == 1
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("default")  # of matrices so small that a search is not certified, and of other packages
+@pytest.mark.parametrize("name", ["cells", "comparisons", "convex", "cores", "missing", "unmixing"])
+def test_quick_runs_print_tables(name, monkeypatch, capsys):
+    """Without the paper's data, which takes longer."""
+    monkeypatch.delenv(DATA_VARIABLE, raising=False)
+    benchmarks.load(name)(True)
+    lines = capsys.readouterr().out.splitlines()
+    assert any(re.fullmatch(r"-+( +-+)+", line) for line in lines)
+    assert not any("nan" in line.split() for line in lines)
+
+
+@pytest.mark.parametrize("name", ["members", "quality"])
+def test_missing_data_is_said_at_once(name, monkeypatch):
+    monkeypatch.delenv(DATA_VARIABLE, raising=False)
+    with pytest.raises(FileNotFoundError, match=f"set {DATA_VARIABLE}"):
+        benchmarks.load(name)(True)
 
 
 def test_measurements_are_not_benchmarks():
