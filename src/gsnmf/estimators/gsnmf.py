@@ -101,7 +101,8 @@ class GSNMF(TransformerMixin, Learned):  # type: ignore[misc]
         P2.
     labels_ : int array, shape (n_samples,)
         The strongest component of each training sample, as `predict` gives it; not for a Dask array, which `predict`
-        reads when it is asked.
+        reads when it is asked. Documents are better grouped by `gsnmf.applications.topics`, which puts each with those
+        that it resembles.
     reconstruction_err_ : float
         ||X - W H||_F with the W of the model above, of observed entries and with their weights.
     quality_ : float
