@@ -60,6 +60,22 @@ def test_quadratic_and_least_squares_agree(policy):
     assert_allclose(by_gram, by_columns, atol=1e-9)
 
 
+def test_quadratic_problems_with_columns_that_nearly_depend(policy, monkeypatch):
+    """The Cholesky factor of the Gram matrix exists, but two columns are too close for pivoting."""
+    entered = []
+    enter = least_squares._enter
+    monkeypatch.setattr(least_squares, "_enter", lambda *arguments: (entered.extend(arguments[4]), enter(*arguments)))
+    sine = 7e-8
+    R = np.array([[1.0, 0.0, math.sqrt(1.0 - sine**2)], [0.0, 1.0, 0.0], [0.0, 0.0, sine]])
+    targets = np.random.default_rng(RNG_SEED).standard_normal((40, 3))
+    X = np.zeros((40, 3))
+    nonnegative_quadratic(X, R.T @ R, targets @ R)
+    assert 0 < len(entered) < 40
+    assert X.min() >= 0.0
+    for x, target in zip(X, targets, strict=True):
+        assert_allclose(np.linalg.norm(R @ x - target), nnls(R, target)[1], atol=3 * sine)
+
+
 def test_inverses_on_the_positive_entries(policy):
     rng = np.random.default_rng(RNG_SEED)
     R, X = triangle(rng, 5), np.maximum(rng.standard_normal((70, 5)), 0.0)
