@@ -194,8 +194,9 @@ def choose_rank(
 
     Notes
     -----
-    All ranks share the completion and the products of the candidates, and each selection starts from the one of the
-    rank before. The whole costs less than ten factorizations of the largest rank. A sparse matrix stays sparse.
+    All ranks share the low-rank matrix and the products of the candidates, and each selection starts from the one of
+    the rank before. All ranks together cost about as much as one to eleven factorizations of the largest rank. A sparse
+    matrix stays sparse.
 
     Examples
     --------
