@@ -87,7 +87,9 @@ def _stabilities(quick: bool) -> Iterator[list[str]]:
 
 def _costs(quick: bool) -> Iterator[list[str]]:
     matrices = {"200 x 150": _planted(6, 4, 0.1, 0), "fully random 100 x 100": _random(6, 4, 0.1, 0)}
-    matrices |= {name: paper_matrix(name).matrix for name in _QUICK_MATRICES[:1] if not missing_data(name)}
+    documents = _QUICK_MATRICES[0]
+    if not (quick or missing_data(documents)):
+        matrices[documents] = paper_matrix(documents).matrix
     for name, matrix in matrices.items():
         began = time.process_time()
         gsnmf.factorize(matrix, 30, effort="fast" if quick else "balanced")
