@@ -5,8 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 EXTRAS := cli test dev docs
 STAMPS := $(EXTRAS:%=$(VENV)/installed-%)
-KERNEL_TESTS := $(patsubst %,tests/test_%.py,kernels projection simplex sum_to_one weights missing_weights members hals missing_hals \
-	search_exchange successive_nonnegative)
+KERNEL_TESTS := $(patsubst %,tests/test_%.py,kernels projection simplex sum_to_one weights) src/gsnmf/kernels
 LOWEST := .venv-lowest
 LOWEST_TESTS := $(addprefix tests/,test_package.py test_public_names.py test_cli.py test_estimator.py test_kernels.py test_matrices.py \
 	test_readers.py test_saving.py test_weights.py test_dask.py test_plotting.py test_unmixing_files.py)
