@@ -13,6 +13,7 @@ from numpy.testing import assert_allclose
 
 import gsnmf
 from gsnmf.datasets import planted
+from gsnmf.weights.optimality import DEFAULT_TOLERANCE
 
 CHOICES = """
 import json
@@ -59,11 +60,11 @@ def test_every_loop_gives_the_same_with_any_number_of_threads(n_threads):
     ],
 )
 def test_choices_are_the_same_on_another_machine(environment, tmp_path):
-    """The same columns and rows; errors to ten digits, because BLAS and vector units add in another order."""
+    """The same columns and rows. Errors agree as far as the weights are solved: their iterations may take other paths."""
     answers = json.loads(child(environment | {"NUMBA_CACHE_DIR": str(tmp_path)}, "-c", CHOICES % (METHODS,)))
     matrix = planted((60, 50), 3, 2, noise_level=0.02, random_state=0).matrix
     for method, (columns, rows, error) in answers.items():
         here = gsnmf.factorize(matrix, 5, method=method)
         assert np.array_equal(np.sort(columns), np.sort(here.columns)), method
         assert np.array_equal(np.sort(rows), np.sort(here.rows)), method
-        assert_allclose(error, here.relative_error, rtol=1e-10, err_msg=method)
+        assert_allclose(error, here.relative_error, rtol=DEFAULT_TOLERANCE, err_msg=method)
