@@ -153,6 +153,24 @@ class TestCommandLine:
         assert run([*table, "--at-least", "3"]) == 2
         assert "--at-least must be columns,rows" in capsys.readouterr().err
 
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            (["--at-least", "4,4"], "--at-least must sum to at most the rank, 5; got 4,4"),
+            (["--rank", "3,2", "--at-least", "4,0"], "--rank 3,2 asks for 3 columns; got 4 that must be chosen"),
+            (["--rank", "2", "--include-columns", "w1,w2,w3"], "at most 2 can be included with a rank of 2; got 3"),
+            (["--include-rows", "d1", "--exclude-rows", "d2,d1"], "both included and excluded; got d1"),
+            (["--include-rows", "@nowhere.txt"], "nowhere.txt"),
+            (["--method", "exact", "--include-rows", "d1"], "with constraints; got 'exact'"),
+        ],
+    )
+    def test_contradictions_are_errors_before_data_are_read(self, table, options, message, monkeypatch, capsys):
+        monkeypatch.setattr("gsnmf.commands.factorize.read_matrix", None)
+        if "--method" in options:
+            table = [option for option in table if option not in ("--effort", "fast")]
+        assert run([*table, *options]) in (1, 2)
+        assert message in " ".join(capsys.readouterr().err.split())
+
     def test_keep_on_interrupt(self, table, monkeypatch):
         def interrupt(*step):
             raise KeyboardInterrupt

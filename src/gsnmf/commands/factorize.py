@@ -29,7 +29,7 @@ from gsnmf.commands.options import AsJson, Effort, Encoding, Quiet
 from gsnmf.commands.progress import stages
 from gsnmf.commands.ranks import parse_rank
 from gsnmf.commands.tables import print_factors, print_qualities
-from gsnmf.commands.wishes import parse_constraints
+from gsnmf.commands.wishes import read_wishes
 from gsnmf.datasets.readers import FORMATS, STREAMED_FORMATS, LabelledMatrix, read_matrix
 from gsnmf.datasets.readers.files import STANDARD_INPUT
 from gsnmf.datasets.weighting import normalize_rows, tf_idf
@@ -210,6 +210,7 @@ def factorize(
     if file == STANDARD_INPUT and (format is None or format.value not in STREAMED_FORMATS):
         raise typer.BadParameter(f"standard input needs --format, one of {', '.join(STREAMED_FORMATS)}.")
     check_effects(context, file, format.value if format else None, method.value)
+    wishes = read_wishes(context.params, asked_rank, method.value)  # --include-columns and the like, --at-least
     folder = out or Path(f"{'stdin' if file == STANDARD_INPUT else file.resolve().stem}-gsnmf")
     check_writable(folder, _FILES)
     started = time.perf_counter()
@@ -235,7 +236,7 @@ def factorize(
         if column_major and data.image_shape is None:
             raise typer.BadParameter("--column-major has no effect on a matrix without images; see --image-shape.")
         data = _weighted(data, tfidf, normalize)
-        constraints = parse_constraints(context.params, data)  # --include-columns and the like, --at-least
+        constraints = wishes.constraints(data)
         held = _held(data, missing, entry_weights)
         choice = None
         if isinstance(asked_rank, range):
