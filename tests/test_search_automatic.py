@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import gsnmf
 from gsnmf.convex.selection import convex_selection
-from gsnmf.datasets import fully_random
+from gsnmf.datasets import fully_random, planted
 from gsnmf.matrices import wrap
 from gsnmf.metrics import accuracy
 from gsnmf.search.automatic import Search, automatic_search
@@ -244,3 +244,54 @@ def test_an_exact_selection_is_found_where_another_one_is_nearly_exact(effort):
     assert found.record.end == "error is zero"
     assert sorted(found.selection.columns) == [0, 1]
     assert found.selection.rows.tolist() == [9]
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+def test_an_exact_scene_of_pure_pixels_and_a_pure_band_is_found(seed, transposed):
+    """Three of four materials have a pure pixel; the fourth, never alone, is the only one that reflects in one band."""
+    rng = np.random.default_rng(seed)
+    spectra, band = rng.random((4, 30)), int(rng.integers(30))
+    spectra[:, band] = [0.0, 0.0, 0.0, 1.0]
+    abundances, pure = rng.dirichlet(np.full(4, 0.6), 300), rng.choice(300, 3, replace=False)
+    abundances[:, 3] = 0.1 + 0.5 * abundances[:, 3]
+    abundances[pure] = np.eye(4)[:3]
+    scene = abundances @ spectra
+    found = automatic_search(wrap(scene.T if transposed else scene), 4, "fast")
+    pixels, bands = found.selection.rows, found.selection.columns
+    if transposed:
+        pixels, bands = bands, pixels
+    assert found.record.end == "error is zero"
+    assert sorted(pixels) == sorted(pure)
+    assert bands.tolist() == [band]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_planted_columns_and_rows_are_found_in_the_transpose_too(seed):
+    matrix = planted((60, 50), 4, 3, noise_level=0.05, random_state=seed).matrix
+    found = gsnmf.factorize(matrix, 7, effort="fast")
+    of_transpose = gsnmf.factorize(matrix.T, 7, effort="fast")
+    assert sorted(found.columns) == sorted(of_transpose.rows)
+    assert sorted(found.rows) == sorted(of_transpose.columns)
+    assert of_transpose.relative_error == pytest.approx(found.relative_error, rel=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_constrained_answers_are_never_worse_than_those_of_single_methods(seed):
+    """The starts obey the constraints from the beginning, as the single methods do."""
+    rng = np.random.default_rng(seed)
+    matrix = rng.random((20, 3)) @ rng.random((3, 10)) + 0.05 * rng.random((20, 10))
+    wishes = Constraints(
+        include_columns=rng.choice(10, 1), exclude_rows=rng.choice(20, 5, replace=False), at_least=(int(seed % 3), 0)
+    )
+    found = gsnmf.factorize(matrix, 4, constraints=wishes, effort="fast")
+    assert wishes.resolve(matrix.shape, 4).obeyed_by(found.columns, found.rows)
+    for method in ("gspa", "pursuit", "spa-columns", "snpa-columns", "xray-columns"):
+        single = gsnmf.factorize(matrix, 4, constraints=wishes, method=method)
+        assert found.relative_error <= (1.0 + ROUNDING) * single.relative_error
+
+
+def test_a_search_that_has_tried_everything_says_so():
+    found = automatic_search(wrap(random_matrix(0)), 3, "fast")
+    assert found.record.end == "nothing better nearby"
+    assert found.record.work < 1.0

@@ -21,12 +21,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+import gsnmf
 from gsnmf.benchmarks._cluster_model import Cluster, PassCost, Problem, pass_cost
 from gsnmf.benchmarks._measuring import load, machine_facts, megabytes, print_table, resident_bytes, seconds, take_turns
 from gsnmf.factorization.functions import select
 from gsnmf.factorization.path import Request, choose
 from gsnmf.matrices import wrap
 from gsnmf.results import Selection, Weights
+from gsnmf.search.automatic import Effort
 from gsnmf.support.arrays import Sparse
 from gsnmf.weights import solve_weights
 
@@ -48,6 +50,9 @@ class _Sizes:
     large: tuple[int, int]
     large_row_entries: int
     large_rank: int
+    searched: tuple[int, int]
+    searched_row_entries: tuple[int, ...]
+    searched_rank: int
 
 
 _FULL = _Sizes(
@@ -60,6 +65,9 @@ _FULL = _Sizes(
     large=(1_000_000, 100_000),
     large_row_entries=103,  # a hundred million in all, without entries drawn twice
     large_rank=50,
+    searched=(800_000, 47_000),
+    searched_row_entries=(18, 36, 72),  # up to 56 million in all, without entries drawn twice
+    searched_rank=20,
 )
 _QUICK = _Sizes(
     shape=(2000, 300),
@@ -71,6 +79,9 @@ _QUICK = _Sizes(
     large=(4000, 500),
     large_row_entries=20,
     large_rank=5,
+    searched=(3000, 400),
+    searched_row_entries=(5, 10),
+    searched_rank=4,
 )
 
 
@@ -85,6 +96,7 @@ def run(quick: bool) -> None:
     if not quick:
         memory(sizes)
     large(sizes)
+    search(sizes)
     plan()
     print(f"\nload at the end: {load()}")
 
@@ -217,6 +229,26 @@ def large(sizes: _Sizes, methods: tuple[str, ...] = ("gspa", "spa-columns")) -> 
     print_table(f"Sparse {m} x {n}, {store.entries:.2e} entries, {megabytes(store.n_bytes)}", _HEADER, table)
 
 
+def search(sizes: _Sizes, effort: Effort = "balanced") -> None:
+    """The automatic search in memory and single precision, each size in a fresh process, after reading the matrix."""
+    m, n = sizes.searched
+    found: list[_Found] = []
+    table = []
+    with tempfile.TemporaryDirectory() as folder:
+        for row_entries in sizes.searched_row_entries:
+            place = Path(folder, f"{row_entries}")
+            store = _Store.written(place, sizes.searched, row_entries, sizes.rows_per_chunk, np.float32)
+            one = _in_fresh_process(partial(_measured_search, store, sizes.searched_rank, effort))
+            found.append(one)
+            of_matrix = f"{one.peak / store.n_bytes:.1f}x"
+            cells = [f"{one.entries:.2e}", f"{one.rank}", seconds(one.seconds), one.notes]
+            table.append([*cells, megabytes(store.n_bytes), megabytes(one.peak), of_matrix])
+    header = ("entries", "rank", "time", "notes", "matrix", "peak memory", "of the matrix")
+    print_table(f"Automatic search ({effort}), sparse {m} x {n}, float32", header, table)
+    slope = _slope([one.entries for one in found], [one.seconds for one in found])
+    print(f"time grows with the entries to the power of {slope:.2f}")
+
+
 def plan() -> None:
     """The cost model for a billion rows and a million columns on a hundred workers; see docs/guide/large_data.md."""
     cluster = Cluster(n_workers=100, threads=4, read=500e6, compute=4e-9, network=1e9)
@@ -274,14 +306,21 @@ class _Store:
     n_bytes: int
 
     @classmethod
-    def written(cls, folder: Path, shape: tuple[int, int], row_entries: int, rows_per_chunk: int) -> _Store:
+    def written(
+        cls,
+        folder: Path,
+        shape: tuple[int, int],
+        row_entries: int,
+        rows_per_chunk: int,
+        dtype: type[np.floating[Any]] = np.float64,
+    ) -> _Store:
         """Draw a matrix chunk by chunk and write it."""
         folder.mkdir()
         m, n = shape
         sizes = tuple(min(rows_per_chunk, m - start) for start in range(0, m, rows_per_chunk))
         entries = n_bytes = 0
         for number, size in enumerate(sizes):
-            chunk = _drawn((size, n), row_entries, number)
+            chunk = _drawn((size, n), row_entries, number).astype(dtype, copy=False)
             entries += chunk.nnz
             for part in ("data", "indices", "indptr"):
                 array = getattr(chunk, part)
@@ -301,8 +340,16 @@ class _Store:
         )
 
     def whole(self) -> Sparse:
-        """The matrix in memory."""
-        return sp.csr_array(sp.vstack([self.chunk(number) for number in range(len(self.chunks))], format="csr"))
+        """The matrix in memory, which is never held twice."""
+        data = np.empty(self.entries, dtype=self.chunk(0).dtype)
+        indices, indptr = np.empty(self.entries, dtype=np.int32), np.zeros(self.shape[0] + 1, dtype=np.int32)
+        entry = row = 0
+        for number, height in enumerate(self.chunks):
+            chunk = self.chunk(number)
+            data[entry : entry + chunk.nnz], indices[entry : entry + chunk.nnz] = chunk.data, chunk.indices
+            indptr[row + 1 : row + 1 + height] = entry + chunk.indptr[1:]
+            entry, row = entry + chunk.nnz, row + height
+        return sp.csr_array((data, indices, indptr), shape=self.shape)
 
     def chunk(self, number: int) -> Sparse:
         """One chunk of rows."""
@@ -356,6 +403,16 @@ def _measured_in_memory(store: _Store, method: str, rank: int) -> _Found:
     selection = select(matrix, rank, method=method)
     elapsed = time.perf_counter() - start
     return _Found(store.entries, rank, elapsed, 2 * rank, 0.0, resident_bytes("VmHWM"), _picks(selection))
+
+
+def _measured_search(store: _Store, rank: int, effort: Effort) -> _Found:
+    matrix = store.whole()
+    gsnmf.factorize(sp.eye_array(30, dtype=np.float32, format="csr"), 2, effort="fast")  # compile
+    start, busy = time.perf_counter(), time.process_time()
+    result = gsnmf.factorize(matrix, rank, effort=effort)
+    elapsed, busy = time.perf_counter() - start, time.process_time() - busy
+    notes = f"quality {result.quality:.2%}, {busy:.1f} s of processors"
+    return _Found(store.entries, rank, elapsed, 1, 0.0, resident_bytes("VmHWM"), _picks(result.selection), notes)
 
 
 def _measured_weights(store: _Store, columns: list[int], rows: list[int]) -> _Found:

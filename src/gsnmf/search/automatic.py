@@ -3,8 +3,11 @@
 An effort is a sequence of stages: ``"balanced"`` does what ``"fast"`` does and then goes on with more starts and
 candidates; ``"best"`` does what ``"balanced"`` does and goes on. So more effort is never worse. In every stage each
 start gets a few exchanges before the best are favoured, because the start with the smallest error is often not the one
-closest to the best selection. When no exchange helps, the search perturbs the best selection and goes on until the work
-of the stage is spent. Work is counted, not timed (`gsnmf.search.work`), so the answer is the same on every machine.
+closest to the best selection. The best selection with as many columns as allowed, and the best one with as many rows as
+allowed, also get exchanges that keep these numbers: free exchanges soon bring a row into a selection of columns, and
+then rarely lead back to columns alone, even if these are better in the end. When no exchange helps, the search perturbs
+the best selection and goes on until the work of the stage is spent. Work is counted, not timed (`gsnmf.search.work`),
+so the answer is the same on every machine.
 """
 
 from __future__ import annotations
@@ -84,6 +87,15 @@ _UNEVEN = 4.0
 """The shorter side of a matrix may have up to this many times its even share of candidates."""
 _SCANS = 60.0
 """The number of candidates is such that all exchanges can be scored this often in a stage."""
+
+
+@dataclass(frozen=True)
+class _Extreme:
+    """A selection with as few or as many columns as allowed; its weights would take much memory."""
+
+    squared_error: float
+    columns: Indices
+    rows: Indices
 
 
 @dataclass(frozen=True)
@@ -204,6 +216,8 @@ class Search:
         self._starts: dict[str, Start] = {}
         self._waiting: dict[str, Fitted] = {}
         """Starts that have not had their first exchanges."""
+        self._extremes: dict[int, _Extreme] = {}
+        """The best selection with as few, and with as many columns as allowed, by their number."""
         self._perturbations = self._perturbations_kept = 0
         self._optimal = False
         self._ended_nearby = False
@@ -273,8 +287,18 @@ class Search:
         if better:
             nearly_exact = self._trials.nearly_exact(fitted)
             self._best = self._trials.polished(fitted, *_THOROUGHLY) if nearly_exact else fitted
+        self._remember_extreme(fitted)
         self._report(stage)
         return better
+
+    def _remember_extreme(self, fitted: Fitted) -> None:
+        limits, n_columns = self.limits, fitted.fit.columns.size
+        if fitted.size < limits.size or limits.least_columns == limits.most_columns:
+            return
+        if n_columns in (limits.least_columns, limits.most_columns):
+            known = self._extremes.get(n_columns)
+            if known is None or fitted.squared_error < known.squared_error:
+                self._extremes[n_columns] = _Extreme(fitted.squared_error, fitted.fit.columns, fitted.fit.rows)
 
     def _report(self, stage: _Stage) -> None:
         if self._best is not None:
@@ -347,26 +371,48 @@ class Search:
 
     def _first_exchanges(self, stage: _Stage) -> list[Fitted]:
         """The new starts and the best so far, each after a few exchanges, best first."""
-        assert self._best is not None
         work = self._trials.work
-        fits = [self._best, *self._waiting.values()]
+        starts = self._distinct_starts(stage)
+        extremes = [] if stage.patience == 0 else sorted(self._extremes)
+        until = work.spent + _STARTING * max(0.0, stage.work - work.spent)
+        found = starts[:1]
+        for number, fitted in enumerate(starts):
+            if work.left(until):
+                share = (until - work.spent) / (len(starts) + len(extremes) - number)
+                found.append(improved(self._trials, fitted, work.spent + share)[0])
+                self._offer(found[-1], stage)
+        for number, n_columns in enumerate(extremes):
+            if work.left(until):
+                share = (until - work.spent) / (len(extremes) - number)
+                found.append(self._improved_extreme(n_columns, work.spent + share))
+                self._offer(found[-1], stage)
+        unique = {frozenset(fitted.identities()): fitted for fitted in sorted(found, key=_squared_error, reverse=True)}
+        return sorted(unique.values(), key=_squared_error)
+
+    def _distinct_starts(self, stage: _Stage) -> list[Fitted]:
+        """The best so far and the starts that wait, best first; those close to the best are fitted well."""
+        assert self._best is not None
+        fits = {frozenset(fitted.identities()): fitted for fitted in (self._best, *self._waiting.values())}
         self._waiting.clear()
-        distinct = list({frozenset(fitted.identities()): fitted for fitted in fits}.values())
-        share = _STARTING * max(0.0, stage.work - work.spent) / len(distinct)
-        found = []
-        for fitted in distinct:
+        for identities, fitted in fits.items():
             if fitted.squared_error <= _CLOSE * self._best.squared_error:
-                fitted = self._trials.polished(fitted)
-            found.append(improved(self._trials, fitted, work.spent + share)[0])
-            self._offer(found[-1], stage)
-        unique = {frozenset(fitted.identities()): fitted for fitted in found}
-        return sorted(unique.values(), key=lambda fitted: fitted.squared_error)
+                fits[identities] = self._trials.polished(fitted)
+                self._offer(fits[identities], stage)
+        return sorted(fits.values(), key=_squared_error)
+
+    def _improved_extreme(self, n_columns: int, until: float) -> Fitted:
+        """The best selection with this number of columns, after exchanges that keep the number."""
+        known = self._extremes[n_columns]
+        with self._trials.within(self.limits.with_columns(n_columns)):
+            fitted = self._trials.polished(started(self._trials, known.columns, known.rows))
+            return improved(self._trials, fitted, until)[0]
 
     def _refine(self, stage: _Stage, fits: list[Fitted]) -> None:
         """Go on from the best of these until no exchange helps."""
         work = self._trials.work
         if stage.patience == 0:
-            self._offer(thoroughly_improved(self._trials, fits[0])[0], stage)
+            better, self._ended_nearby = thoroughly_improved(self._trials, fits[0])
+            self._offer(better, stage)
             return
         share = _REFINING * max(0.0, stage.work - work.spent) / stage.n_refined
         for fitted in fits[: stage.n_refined]:
@@ -428,6 +474,10 @@ class Search:
         candidates = self._trials.candidates
         n_exchanges = (candidates.columns.indices.size + candidates.rows.indices.size) * self.limits.size
         return n_exchanges * self._trials.work.spent / max(1, self._trials.tried)
+
+
+def _squared_error(fitted: Fitted) -> float:
+    return fitted.squared_error
 
 
 def check_included(matrix: Matrix, limits: Limits) -> None:

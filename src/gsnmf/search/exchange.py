@@ -66,6 +66,8 @@ def improved(trials: Trials, fitted: Fitted, until: float = math.inf, limit: int
     """
     failed: dict[tuple[tuple[Axis, int], int], int] = {}
     for n_kept in range(1 << 62):
+        if not trials.work.left(until):
+            return fitted, False
         queue = _queue(trials, fitted, failed, n_kept)[:limit]
         better = None
         for batch in _batches(queue, trials.batch_size(fitted)):
@@ -101,11 +103,15 @@ def every_exchange(trials: Trials, fitted: Fitted, until: float) -> tuple[Fitted
     return fitted, True
 
 
-def completed(trials: Trials, fitted: Fitted, n_choices: int = 1, rng: np.random.Generator | None = None) -> Fitted:
+def completed(
+    trials: Trials, fitted: Fitted, n_choices: int = 1, rng: np.random.Generator | None = None, *, well: bool = False
+) -> Fitted:
     """Add candidates, each the one with the largest guaranteed decrease, up to the size, within the limits.
 
-    With a generator, each is drawn from the ``n_choices`` best.
+    With a generator, each is drawn from the ``n_choices`` best. If ``well``, the weights before each choice are good
+    ones where these are cheap.
     """
+    fit = trials.well_fitted if well else trials.refitted
     candidates, limits = trials.candidates, trials.limits
     while fitted.size < limits.size:
         axes = allowed_axes(trials, fitted)
@@ -116,7 +122,7 @@ def completed(trials: Trials, fitted: Fitted, n_choices: int = 1, rng: np.random
         choice = best[int(rng.integers(len(best)))] if rng is not None else best[0]
         grown = candidates.extended(fitted.fit, *choice)
         del fitted  # free its memory
-        fitted = trials.refitted(trials.of(grown), _GROWN_ROUNDS)
+        fitted = fit(trials.of(grown), _GROWN_ROUNDS)
     return fitted
 
 

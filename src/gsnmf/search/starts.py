@@ -11,6 +11,7 @@ import numpy as np
 from gsnmf.convex.selection import convex_selection
 from gsnmf.kernels.least_squares import nonnegative_quadratic
 from gsnmf.matrices import InMemoryMatrix, Matrix
+from gsnmf.results import Selection
 from gsnmf.search.candidates import Fit
 from gsnmf.search.exchange import completed
 from gsnmf.search.trials import Fitted, Trials
@@ -37,7 +38,7 @@ class StartMethod:
     """Whether it is always run, whatever it costs."""
 
 
-_OneSided = Callable[[Matrix, int, Axis], Indices]
+_OneSided = Callable[..., Selection]
 
 
 def start_methods(matrix: Matrix, limits: Limits, entries: float, convex_entries: int) -> Iterator[StartMethod]:
@@ -47,7 +48,7 @@ def start_methods(matrix: Matrix, limits: Limits, entries: float, convex_entries
     products = 4e-10 * entries * rank
     splits = dict.fromkeys((limits.least_columns, limits.most_columns))
     for n_columns in splits:
-        choose = partial(_on_both_sides, choose=_spa, n_columns=n_columns)
+        choose = partial(_on_both_sides, choose=successive_projection, n_columns=n_columns)
         yield StartMethod(_title("spa", n_columns, limits), choose, 2 * products, always=True)
     yield StartMethod("gspa", _gspa, 4 * products, always=True)
     if not matrix.in_memory:
@@ -55,9 +56,9 @@ def start_methods(matrix: Matrix, limits: Limits, entries: float, convex_entries
     if m * n <= convex_entries:
         yield StartMethod("convex", _convex, 0.0)
     for name, method, seconds in (
-        ("snpa", _snpa, 2 * products + 3e-10 * (m + n) * rank**3),
-        ("xray", _xray, 4 * products + 3e-10 * (m + n) * rank**3),
-        ("xray-greedy", _greedy_xray, 4e-10 * (m + n) * max(m, n) * rank),
+        ("snpa", successive_nonnegative_projection, 2 * products + 3e-10 * (m + n) * rank**3),
+        ("xray", xray, 4 * products + 3e-10 * (m + n) * rank**3),
+        ("xray-greedy", partial(xray, rule="greedy"), 4e-10 * (m + n) * max(m, n) * rank),
     ):
         for n_columns in splits:
             choose = partial(_on_both_sides, choose=method, n_columns=n_columns)
@@ -72,7 +73,7 @@ def started(trials: Trials, columns: Indices, rows: Indices) -> Fitted:
     nothing = Fit(columns, rows, np.zeros((n, columns.size)), np.zeros((m, rows.size)), np.inf)
     fitted = trials.of(nothing)
     _exact_on_one_side(trials, fitted)
-    return _with_least(trials, completed(trials, trials.refitted(fitted, _FIT_ROUNDS)))
+    return _with_least(trials, completed(trials, trials.well_fitted(fitted, _FIT_ROUNDS), well=True))
 
 
 def _exact_on_one_side(trials: Trials, fitted: Fitted) -> None:
@@ -126,8 +127,8 @@ def _on_both_sides(matrix: Matrix, limits: Limits, *, choose: _OneSided, n_colum
     """A method for one side, on columns and on rows independently."""
     n_rows = limits.size - n_columns
     none = np.empty(0, dtype=np.intp)
-    columns = choose(matrix, n_columns, "columns") if n_columns else none
-    rows = choose(matrix, n_rows, "rows") if n_rows else none
+    columns = choose(matrix, n_columns, axis="columns", limits=limits).columns if n_columns else none
+    rows = choose(matrix, n_rows, axis="rows", limits=limits).rows if n_rows else none
     return columns, rows
 
 
@@ -137,34 +138,15 @@ def _title(name: str, n_columns: int, limits: Limits) -> str:
     return f"{name} on rows" if n_columns == 0 else f"{name} on {n_columns} columns and {limits.size - n_columns} rows"
 
 
-def _spa(matrix: Matrix, count: int, axis: Axis) -> Indices:
-    selection = successive_projection(matrix, count, axis=axis)
-    return selection.columns if axis == "columns" else selection.rows
-
-
-def _snpa(matrix: Matrix, count: int, axis: Axis) -> Indices:
-    selection = successive_nonnegative_projection(matrix, count, axis=axis)
-    return selection.columns if axis == "columns" else selection.rows
-
-
-def _xray(matrix: Matrix, count: int, axis: Axis) -> Indices:
-    selection = xray(matrix, count, axis=axis)
-    return selection.columns if axis == "columns" else selection.rows
-
-
-def _greedy_xray(matrix: Matrix, count: int, axis: Axis) -> Indices:
-    selection = xray(matrix, count, rule="greedy", axis=axis)
-    return selection.columns if axis == "columns" else selection.rows
-
-
 def _gspa(matrix: Matrix, limits: Limits) -> tuple[Indices, Indices]:
-    selection = generalized_successive_projection(matrix, limits.size)
+    selection = generalized_successive_projection(matrix, limits.size, limits=limits)
     return selection.columns, selection.rows
 
 
 def _convex(matrix: Matrix, limits: Limits) -> tuple[Indices, Indices]:
-    pair = limits.least_columns, limits.least_rows
-    given = limits.least_columns == limits.most_columns
     assert isinstance(matrix, InMemoryMatrix)
-    selection = convex_selection(matrix, pair if given else limits.size, warn=False)
+    pair = (limits.least_columns, limits.least_rows) if limits.least_columns == limits.most_columns else None
+    selection = convex_selection(
+        matrix, pair or limits.size, warn=False, limits=None if limits.only_numbers else limits
+    )
     return selection.columns, selection.rows

@@ -43,6 +43,10 @@ _NEARLY_EXACT = 1e-6
 """Part of the squared norm that coordinate descent does not come below in a few rounds, even if the fit is exact."""
 _SETTLED = 1e-6
 _POLISH_ITERATIONS = 30
+_POLISH_PRODUCTS = 60.0
+"""Products that take as long as one iteration of `polished`."""
+_CHEAP = 0.005
+"""Fraction of the work that polishing may take and still count as cheap."""
 _QUICKEST, _SLOWEST = 0.7, 0.84
 """Bounds on the expected decrease of the next round, as a fraction of the last one."""
 
@@ -141,6 +145,15 @@ class Trials:
                 finally:
                     self._pool = None
 
+    @contextmanager
+    def within(self, limits: Limits) -> Iterator[None]:
+        """Obey tighter limits within the block."""
+        outside, self.limits = self.limits, limits
+        try:
+            yield
+        finally:
+            self.limits = outside
+
     # fits
 
     def of(self, fit: Fit) -> Fitted:
@@ -170,11 +183,19 @@ class Trials:
         """Weights that violate the optimality conditions by little."""
         P, Q = fitted.fit.P.copy(), fitted.fit.Q.copy()
         error, _, iterations = solve_joint(fitted.problem, P, Q, tolerance, max_iterations)
-        r1, r2 = P.shape[1], Q.shape[1]
-        self.work.products(60.0 * (iterations + 1) * (P.size * r1 + Q.size * r2 + 2 * (P.size * r2 + Q.size * r1)))
+        self.work.products(_polish_products(fitted, iterations))
         if error >= fitted.squared_error:
             return fitted
         return Fitted(replace(fitted.fit, P=P, Q=Q, squared_error=error), fitted.problem)
+
+    def well_fitted(self, fitted: Fitted, rounds: int) -> Fitted:
+        """`polished` where that is cheap, `refitted` elsewhere.
+
+        Rounds of coordinate descent come close to the exact weights of one side soon, but slowly to those of columns
+        and rows together, whose error they overestimate.
+        """
+        products = _polish_products(fitted, _POLISH_ITERATIONS)
+        return self.polished(fitted) if self.work.is_cheap(products, _CHEAP) else self.refitted(fitted, rounds)
 
     def nearly_exact(self, fitted: Fitted) -> bool:
         """Whether so little is left unexplained that short fits cannot tell which trial explains all of it."""
@@ -280,6 +301,13 @@ class Trials:
         self.work.products(float(n_candidates) * (size * sum(self.candidates.matrix.shape) + _MOVED * length))
         self.work.scores(float(n_candidates) * size * length)
         return scores / side.lengths[:, None] ** 2
+
+
+def _polish_products(fitted: Fitted, iterations: int) -> float:
+    P, Q = fitted.fit.P, fitted.fit.Q
+    r1, r2 = P.shape[1], Q.shape[1]
+    once = P.size * r1 + Q.size * r2 + 2 * (P.size * r2 + Q.size * r1)
+    return _POLISH_PRODUCTS * (iterations + 1) * once
 
 
 def _blocks(length: int, width: int) -> Iterator[slice]:

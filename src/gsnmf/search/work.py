@@ -55,6 +55,10 @@ class Work:
         """Count trials, each with its overhead."""
         self.spent += _CALL * count
 
+    def is_cheap(self, products: float, fraction: float) -> bool:
+        """Whether this many multiplications of products take at most a fraction of the limit."""
+        return _PRODUCT * products <= fraction * self.limit
+
     def left(self, until: float = float("inf")) -> bool:
         """Whether time and work are left: up to the limit, or up to ``until``."""
         self.out_of_time = self.out_of_time or time.monotonic() >= self.deadline

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import numbers
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -104,6 +104,16 @@ class Limits:
         """The largest number of rows."""
         return self.size - self.least_columns
 
+    @property
+    def only_numbers(self) -> bool:
+        """Whether nothing is included or excluded, and the numbers of columns and of rows are free or both given."""
+        named = int(self.included_columns.size + self.included_rows.size)
+        named += int(self.excluded_columns.sum() + self.excluded_rows.sum())
+        fewest = max(0, self.size - self.excluded_rows.size)  # a matrix may have fewer rows than the size
+        most = min(self.size, self.excluded_columns.size)
+        numbers = self.least_columns, self.most_columns
+        return not named and (numbers == (fewest, most) or self.least_columns == self.most_columns)
+
     def included(self, axis: Axis) -> Indices:
         """Indices that are always chosen."""
         return self.included_columns if axis == "columns" else self.included_rows
@@ -119,6 +129,10 @@ class Limits:
     def most(self, axis: Axis) -> int:
         """The largest number of indices."""
         return self.most_columns if axis == "columns" else self.most_rows
+
+    def with_columns(self, n_columns: int) -> Limits:
+        """The same limits with a given number of columns."""
+        return replace(self, least_columns=n_columns, most_columns=n_columns)
 
     def open_axes(self, n_columns: int, n_rows: int) -> Axes:
         """Axes along which one more index still leaves room for what is required."""
