@@ -77,10 +77,14 @@ _AFFORDABLE = 0.1
 """Fraction of a stage's work that a single start may take."""
 _STARTING = 0.2
 """Fraction of a stage's work for the first exchanges of all starts together."""
+_STARTING_AT_MOST = 0.5
+"""The same where even a few exchanges of each start take more; starts with the largest errors then get none."""
 _REFINING = 0.3
 """Fraction of a stage's work for going on from the best of them until no exchange helps."""
 _CLOSE = 1.2
 """Starts with a squared error of at most this many times the best are fitted well before their first exchanges."""
+_PROMISING = 1.05
+"""Columns alone, or rows alone, get exchanges if their squared error is at most this many times the best."""
 _MEMORY_OF_STARTS = 1 << 28
 """Bytes that starts may take while they wait for their first exchanges."""
 _UNEVEN = 4.0
@@ -373,17 +377,17 @@ class Search:
         """The new starts and the best so far, each after a few exchanges, best first."""
         work = self._trials.work
         starts = self._distinct_starts(stage)
-        extremes = [] if stage.patience == 0 else sorted(self._extremes)
-        until = work.spent + _STARTING * max(0.0, stage.work - work.spent)
+        extremes = self._promising_extremes() if stage.patience else []
+        left = max(0.0, stage.work - work.spent)
+        share, until = _STARTING * left / (len(starts) + len(extremes)), work.spent + _STARTING_AT_MOST * left
         found = starts[:1]
-        for number, fitted in enumerate(starts):
+        affordable = share >= self._trials.seconds_of_gains(self.limits.size)  # otherwise, all work is for the best
+        for fitted in starts if affordable else []:
             if work.left(until):
-                share = (until - work.spent) / (len(starts) + len(extremes) - number)
-                found.append(improved(self._trials, fitted, work.spent + share)[0])
+                found.append(improved(self._trials, fitted, work.spent + share, once=True)[0])
                 self._offer(found[-1], stage)
-        for number, n_columns in enumerate(extremes):
+        for n_columns in extremes if affordable else []:
             if work.left(until):
-                share = (until - work.spent) / (len(extremes) - number)
                 found.append(self._improved_extreme(n_columns, work.spent + share))
                 self._offer(found[-1], stage)
         unique = {frozenset(fitted.identities()): fitted for fitted in sorted(found, key=_squared_error, reverse=True)}
@@ -400,12 +404,18 @@ class Search:
                 self._offer(fits[identities], stage)
         return sorted(fits.values(), key=_squared_error)
 
+    def _promising_extremes(self) -> list[int]:
+        """The numbers of columns of extreme selections that exchanges may make the best."""
+        assert self._best is not None
+        enough = _PROMISING * self._best.squared_error
+        return sorted(number for number, known in self._extremes.items() if known.squared_error <= enough)
+
     def _improved_extreme(self, n_columns: int, until: float) -> Fitted:
         """The best selection with this number of columns, after exchanges that keep the number."""
         known = self._extremes[n_columns]
         with self._trials.within(self.limits.with_columns(n_columns)):
             fitted = self._trials.polished(started(self._trials, known.columns, known.rows))
-            return improved(self._trials, fitted, until)[0]
+            return improved(self._trials, fitted, until, once=True)[0]
 
     def _refine(self, stage: _Stage, fits: list[Fitted]) -> None:
         """Go on from the best of these until no exchange helps."""

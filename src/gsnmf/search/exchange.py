@@ -47,7 +47,9 @@ def thoroughly_improved(trials: Trials, fitted: Fitted, until: float = math.inf)
         fitted = better
 
 
-def improved(trials: Trials, fitted: Fitted, until: float = math.inf, limit: int | None = None) -> tuple[Fitted, bool]:
+def improved(
+    trials: Trials, fitted: Fitted, until: float = math.inf, limit: int | None = None, *, once: bool = False
+) -> tuple[Fitted, bool]:
     """Keep making the best exchanges, scored while all other weights stay fixed, as long as any helps.
 
     Parameters
@@ -58,6 +60,8 @@ def improved(trials: Trials, fitted: Fitted, until: float = math.inf, limit: int
         Work at which to end.
     limit : int, optional
         Trials in a row that may fail.
+    once : bool
+        Whether the first few trials are made in any case, even if they take more work than ``until`` allows.
 
     Returns
     -------
@@ -65,6 +69,7 @@ def improved(trials: Trials, fitted: Fitted, until: float = math.inf, limit: int
         The best selection found, and whether all its exchanges were tried before the work was spent.
     """
     failed: dict[tuple[tuple[Axis, int], int], int] = {}
+    until, later = (math.inf, until) if once else (until, until)
     for n_kept in range(1 << 62):
         if not trials.work.left(until):
             return fitted, False
@@ -74,6 +79,7 @@ def improved(trials: Trials, fitted: Fitted, until: float = math.inf, limit: int
             if not trials.work.left(until):
                 return fitted, False
             better = _best_of(trials, fitted, [trials.exchange(fitted, *entry) for entry in batch])
+            until = later
             if better is not None:
                 break
             failed.update({(fitted.identity(position), place): n_kept for place, position, _ in batch})

@@ -25,7 +25,7 @@ import numpy as np
 from gsnmf.kernels.exchange import coupled, descend_rows, exchange_scores
 from gsnmf.kernels.threads import n_threads_allowed, single_threaded_blas
 from gsnmf.search.candidates import Candidates, CandidateSide, Fit
-from gsnmf.search.work import Work
+from gsnmf.search.work import Work, nominal_seconds
 from gsnmf.selection.constraints import Limits
 from gsnmf.support.arrays import Axis, Doubles, Flags
 from gsnmf.weights.joint import JointProblem, solve_joint
@@ -194,8 +194,8 @@ class Trials:
         Rounds of coordinate descent come close to the exact weights of one side soon, but slowly to those of columns
         and rows together, whose error they overestimate.
         """
-        products = _polish_products(fitted, _POLISH_ITERATIONS)
-        return self.polished(fitted) if self.work.is_cheap(products, _CHEAP) else self.refitted(fitted, rounds)
+        seconds = nominal_seconds(products=_polish_products(fitted, _POLISH_ITERATIONS))
+        return self.polished(fitted) if seconds <= _CHEAP * self.work.limit else self.refitted(fitted, rounds)
 
     def nearly_exact(self, fitted: Fitted) -> bool:
         """Whether so little is left unexplained that short fits cannot tell which trial explains all of it."""
@@ -237,6 +237,18 @@ class Trials:
         gains[self.candidates.columns.positions(fitted.fit.columns)] = -np.inf
         gains[n_columns + self.candidates.rows.positions(fitted.fit.rows)] = -np.inf
         return gains
+
+    def seconds_of_gains(self, size: int) -> float:
+        """Nominal seconds of `gains` of a selection of this size."""
+        return self._seconds_of_scores("columns", size) + self._seconds_of_scores("rows", size)
+
+    def _seconds_of_scores(self, axis: Axis, size: int) -> float:
+        m, n = self.candidates.matrix.shape
+        side, length = (self.candidates.columns, n) if axis == "columns" else (self.candidates.rows, m)
+        n_candidates = float(side.indices.size)
+        return nominal_seconds(
+            products=n_candidates * (size * (m + n) + _MOVED * length), scores=n_candidates * size * length
+        )
 
     def fixed(self, fitted: Fitted) -> Flags:
         """Which factors must stay."""
@@ -298,15 +310,14 @@ class Trials:
             for part in _blocks(n_candidates, right.shape[1]):
                 slopes = side.products[part, across] - coefficients[part] @ right
                 scores[part] += exchange_scores(slopes, coefficients[part], right)
-        self.work.products(float(n_candidates) * (size * sum(self.candidates.matrix.shape) + _MOVED * length))
-        self.work.scores(float(n_candidates) * size * length)
+        self.work.spent += self._seconds_of_scores(axis, size)
         return scores / side.lengths[:, None] ** 2
 
 
 def _polish_products(fitted: Fitted, iterations: int) -> float:
     P, Q = fitted.fit.P, fitted.fit.Q
     r1, r2 = P.shape[1], Q.shape[1]
-    once = P.size * r1 + Q.size * r2 + 2 * (P.size * r2 + Q.size * r1)
+    once = float(P.size * r1 + Q.size * r2 + 2 * (P.size * r2 + Q.size * r1))
     return _POLISH_PRODUCTS * (iterations + 1) * once
 
 

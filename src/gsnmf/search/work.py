@@ -20,6 +20,11 @@ _CALL = 2e-4
 """Nominal seconds of preparing one trial, whatever its size."""
 
 
+def nominal_seconds(*, products: float = 0.0, scores: float = 0.0) -> float:
+    """Nominal seconds of multiplications of products and of scores."""
+    return _PRODUCT * products + _SCORE * scores
+
+
 @dataclass
 class Work:
     """A counter with limits.
@@ -54,10 +59,6 @@ class Work:
     def calls(self, count: int = 1) -> None:
         """Count trials, each with its overhead."""
         self.spent += _CALL * count
-
-    def is_cheap(self, products: float, fraction: float) -> bool:
-        """Whether this many multiplications of products take at most a fraction of the limit."""
-        return _PRODUCT * products <= fraction * self.limit
 
     def left(self, until: float = float("inf")) -> bool:
         """Whether time and work are left: up to the limit, or up to ``until``."""
