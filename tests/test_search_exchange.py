@@ -169,6 +169,38 @@ def test_exchanges_stay_within_the_constraints():
     assert found.fit.columns.size in (2, 3)
 
 
+def test_exchanges_can_keep_the_numbers_of_columns_and_rows():
+    trials = trials_of(random_matrix(6), 4)
+    with trials.running(), trials.within(trials.limits.with_columns(4)):
+        found, done = improved(trials, fitted_of(trials, [0, 1, 2, 3], []))
+    assert done
+    assert trials.kept > 0
+    assert found.fit.columns.size == 4
+    assert (trials.limits.least_columns, trials.limits.most_columns) == (0, 4)
+
+
+def test_the_first_trials_can_be_made_whatever_they_take():
+    trials = trials_of(random_matrix(6), 4)
+    fitted = fitted_of(trials, [0, 1], [2, 3])
+    assert improved(trials, fitted, 0.0) == (fitted, False)
+    assert (trials.tried, trials.work.spent) == (0, 0.0)
+    improved(trials, fitted, 0.0, once=True)
+    assert 0 < trials.tried <= 4
+
+
+def test_good_weights_are_made_where_they_are_cheap():
+    """Rounds of descent are far from the weights of columns and rows together, which a little more work finds."""
+    rng = np.random.default_rng(0)
+    exact = rng.random((20, 3)) @ rng.random((3, 10))
+    trials = trials_of(exact, 3)
+    nothing = trials.of(Fit(np.array([0]), np.array([1, 2]), np.zeros((10, 1)), np.zeros((20, 2)), math.inf))
+    by_rounds = trials.refitted(nothing, 15).squared_error
+    trials.work = Work(0.0)
+    assert trials.well_fitted(nothing, 15).squared_error == by_rounds
+    trials.work = Work(1.0)
+    assert trials.well_fitted(nothing, 15).squared_error < by_rounds
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_the_alternating_start_is_never_worse_and_keeps_the_sizes(seed):
     matrix = random_matrix(seed, (40, 30))
