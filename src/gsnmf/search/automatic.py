@@ -68,7 +68,7 @@ class _Stage:
 
 
 _STAGES = (
-    _Stage("fast", 1.0, 100, 1, 0, 0, 0, 20),
+    _Stage("fast", 1.0, 100, 2, 0, 0, 0, 20),
     _Stage("balanced", 14.0, 500, 3, 50_000, 10, 40, 20),
     _Stage("best", 240.0, 1500, 4, 200_000, 100, 60, 60),
 )
@@ -421,8 +421,9 @@ class Search:
         """Go on from the best of these until no exchange helps."""
         work = self._trials.work
         if stage.patience == 0:
-            better, self._ended_nearby = thoroughly_improved(self._trials, fits[0])
-            self._offer(better, stage)
+            for fitted in fits[: stage.n_refined]:
+                better, self._ended_nearby = thoroughly_improved(self._trials, fitted)
+                self._offer(better, stage)
             return
         share = _REFINING * max(0.0, stage.work - work.spent) / stage.n_refined
         for fitted in fits[: stage.n_refined]:
