@@ -60,7 +60,7 @@ def test_every_loop_gives_the_same_with_any_number_of_threads(n_threads):
     ],
 )
 def test_choices_are_the_same_on_another_machine(environment, tmp_path):
-    """The same columns and rows. Errors agree as far as the weights are solved: their iterations may take other paths."""
+    """The same columns and rows. Errors agree as far as weights are solved: iterations may take other paths."""
     answers = json.loads(child(environment | {"NUMBA_CACHE_DIR": str(tmp_path)}, "-c", CHOICES % (METHODS,)))
     matrix = planted((60, 50), 3, 2, noise_level=0.02, random_state=0).matrix
     for method, (columns, rows, error) in answers.items():
