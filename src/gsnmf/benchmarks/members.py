@@ -17,7 +17,7 @@ import numpy as np
 import gsnmf
 from gsnmf.benchmarks._measuring import load, machine_facts, print_table, seconds
 from gsnmf.datasets.paper import data_folder, missing_data, paper_matrix, paper_matrix_names
-from gsnmf.search.automatic import Effort
+from gsnmf.search.effort import Effort
 from gsnmf.search.members import refine_members
 from gsnmf.support.arrays import Doubles, Floats, RawMatrix
 

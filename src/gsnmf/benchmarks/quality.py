@@ -12,7 +12,7 @@ from typing import get_args
 import gsnmf
 from gsnmf.benchmarks._measuring import machine_facts, print_table
 from gsnmf.datasets.paper import PaperMatrix, data_folder, missing_data, paper_matrix, paper_matrix_names
-from gsnmf.search.automatic import Effort
+from gsnmf.search.effort import Effort
 
 _QUICK = ("tr23", "tr11")
 

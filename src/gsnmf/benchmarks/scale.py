@@ -28,7 +28,7 @@ from gsnmf.factorization.functions import select
 from gsnmf.factorization.path import Request, choose
 from gsnmf.matrices import wrap
 from gsnmf.results import Selection, Weights
-from gsnmf.search.automatic import Effort
+from gsnmf.search.effort import Effort
 from gsnmf.support.arrays import Sparse
 from gsnmf.weights import solve_weights
 

@@ -34,7 +34,7 @@ from gsnmf.applications.topic_modelling.measures import strongest_words
 from gsnmf.benchmarks._measuring import load, machine_facts, print_table
 from gsnmf.datasets.paper import PaperMatrix, data_folder, missing_data, paper_matrix
 from gsnmf.datasets.published import DOCUMENT_NAMES
-from gsnmf.search.automatic import Effort
+from gsnmf.search.effort import Effort
 from gsnmf.support.arrays import Doubles, Indices
 
 _QUICK = ("tr23", "tr11")

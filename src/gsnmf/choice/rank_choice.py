@@ -45,7 +45,7 @@ from gsnmf.matrices.checks import check_count, check_positive
 from gsnmf.matrices.completion import complete, filled
 from gsnmf.matrices.entrance import Negative, admit
 from gsnmf.matrices.observed import MissingValues, Observed
-from gsnmf.search.automatic import Effort, Progress, check_effort
+from gsnmf.search.effort import Effort, Progress, check_effort
 from gsnmf.search.nested import NestedFit, nested_fits
 from gsnmf.selection.constraints import Constraints
 from gsnmf.support.arrays import Doubles, Indices

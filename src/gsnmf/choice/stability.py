@@ -28,7 +28,7 @@ from gsnmf.matrices import InMemoryMatrix
 from gsnmf.matrices.checks import check_count
 from gsnmf.matrices.holding import hold
 from gsnmf.results import Factorization
-from gsnmf.search.automatic import Progress
+from gsnmf.search.effort import Progress
 from gsnmf.selection.constraints import Constraints
 from gsnmf.support.arrays import Axis, Doubles, Flags, Floats, Indices, RawMatrix
 from gsnmf.support.progress import log_progress

@@ -8,7 +8,7 @@ from gsnmf.choice.rank_choice import RankChoice, choose_rank
 from gsnmf.factorization.registry import Method, Ranks
 from gsnmf.matrices import Matrix
 from gsnmf.matrices.observed import Observed
-from gsnmf.search.automatic import Effort
+from gsnmf.search.effort import Effort
 from gsnmf.selection.constraints import Constraints
 from gsnmf.support.arrays import COLUMNS_ALONE
 

@@ -26,7 +26,7 @@ from gsnmf.matrices.entrance import Negative
 from gsnmf.matrices.observed import MissingValues
 from gsnmf.matrices.wrapping import check_block
 from gsnmf.reports.page import write_report
-from gsnmf.search.automatic import Effort
+from gsnmf.search.effort import Effort
 from gsnmf.selection.constraints import Constraints
 from gsnmf.support.arrays import Floats
 from gsnmf.support.tables import Table

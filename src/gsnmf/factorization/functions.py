@@ -11,7 +11,7 @@ from gsnmf.factorization.path import Request
 from gsnmf.matrices.entrance import Admitted, Negative, admit
 from gsnmf.matrices.observed import MissingValues
 from gsnmf.results import Factorization, Selection
-from gsnmf.search.automatic import Effort, Progress
+from gsnmf.search.effort import Effort, Progress
 from gsnmf.selection.constraints import Constraints
 from gsnmf.weights import DEFAULT_MAX_ITERATIONS, DEFAULT_TOLERANCE, warn_unless_converged
 

@@ -20,7 +20,8 @@ from gsnmf.matrices.scaling import scaling_of
 from gsnmf.results import Choice, Factorization
 from gsnmf.results.checkpoint import Checkpoint
 from gsnmf.search.alternatives import substitutes
-from gsnmf.search.automatic import Effort, Progress, check_effort, check_included, check_time_limit
+from gsnmf.search.automatic import check_included
+from gsnmf.search.effort import Effort, Progress, check_effort, check_time_limit
 from gsnmf.search.members import check_members, fitted_mixtures, refine_members
 from gsnmf.search.starting_weights import starting_weights
 from gsnmf.selection.constraints import Constraints, Limits

@@ -20,7 +20,8 @@ from gsnmf.matrices import InMemoryMatrix, Matrix
 from gsnmf.matrices.checks import check_rank, check_rank_pair
 from gsnmf.results import Choice, Selection
 from gsnmf.results.checkpoint import Checkpoint
-from gsnmf.search.automatic import Effort, Progress, automatic_search
+from gsnmf.search.automatic import automatic_search
+from gsnmf.search.effort import Effort, Progress
 from gsnmf.search.pursuit import pursuit_choice
 from gsnmf.search.starting_weights import starting_weights
 from gsnmf.selection.constraints import Limits

@@ -14,9 +14,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -25,18 +24,15 @@ from gsnmf.results import Selection
 from gsnmf.results.search import EndReason, SearchRecord, Start
 from gsnmf.search.alternating import alternated, matched_factors, short_nmf
 from gsnmf.search.candidates import Candidates, Fit, candidate_indices
+from gsnmf.search.effort import STAGES, Effort, Progress, Stage, check_effort, check_time_limit
 from gsnmf.search.exchange import PROGRESS, every_exchange, improved, thoroughly_improved
 from gsnmf.search.perturbation import perturbed
 from gsnmf.search.starts import start_methods, started
-from gsnmf.search.trials import Fitted, Trials
+from gsnmf.search.trials import Fitted, Trials, by_error
 from gsnmf.search.work import Work
 from gsnmf.selection.constraints import Constraints, Limits
 from gsnmf.support.arrays import Axis, Indices
 from gsnmf.support.progress import log_progress
-
-Effort = Literal["fast", "balanced", "best"]
-Progress = Callable[[str, float, float, float], None]
-"""Called with the stage, the work done, the total work, and the best quality so far."""
 
 _EXACT = 1e-12
 """Relative squared error below which the fit counts as exact."""
@@ -45,33 +41,6 @@ _THOROUGHLY = 1e-6, 200
 _BETTER = 1e-7
 """A perturbation must lower the squared error by this fraction to count."""
 
-
-@dataclass(frozen=True)
-class _Stage:
-    """What a stage may spend."""
-
-    name: Effort
-    work: float
-    """Nominal seconds, including the earlier stages."""
-    candidates: int
-    """Candidates per side."""
-    n_refined: int
-    """Starts from which exchanges go on until none helps."""
-    convex_entries: int
-    """The convex model is solved only for matrices with at most this many entries."""
-    patience: int
-    """The stage ends after this many perturbations in a row without success."""
-    limit: int
-    """Exchanges in a row that may fail after a perturbation."""
-    nmf_iterations: int
-    """Iterations of the NMF whose factors are a start."""
-
-
-_STAGES = (
-    _Stage("fast", 1.0, 100, 2, 0, 0, 0, 20),
-    _Stage("balanced", 14.0, 500, 3, 50_000, 10, 40, 20),
-    _Stage("best", 240.0, 1500, 4, 200_000, 100, 60, 60),
-)
 
 _AFFORDABLE = 0.1
 """Fraction of a stage's work that a single start may take."""
@@ -111,24 +80,6 @@ class SearchResult:
     """The selection with its weights, from which a final solve can start: `gsnmf.search.candidates.Fit`."""
     record: SearchRecord
     """What the search did and why it ended."""
-
-
-def check_effort(effort: Any) -> Effort:
-    """Return ``effort``, or say what is allowed."""
-    names = [stage.name for stage in _STAGES]
-    if effort not in names:
-        raise ValueError(f"effort must be one of {', '.join(map(repr, names))}; got {effort!r}.")
-    return cast("Effort", effort)
-
-
-def check_time_limit(time_limit: Any) -> float:
-    """Return ``time_limit`` in seconds, infinity if it is None, or say what is allowed."""
-    if time_limit is None:
-        return math.inf
-    number = not isinstance(time_limit, bool) and isinstance(time_limit, (int, float, np.number))
-    if not number or not time_limit > 0:
-        raise ValueError(f"time_limit must be a number of seconds above 0, or None; got {time_limit!r}.")
-    return float(time_limit)
 
 
 def automatic_search(
@@ -204,11 +155,10 @@ class Search:
         time_limit: float | None = None,
         progress: Progress | None = None,
     ) -> None:
-        names = [stage.name for stage in _STAGES]
         self.effort = check_effort(effort)
         self.limits = limits
         check_included(matrix, self.limits)
-        self._stages = _STAGES[: names.index(self.effort) + 1]
+        self._stages = STAGES[: [stage.name for stage in STAGES].index(self.effort) + 1]
         self.matrix = matrix
         none = np.empty(0, dtype=np.intp)
         work = Work(self._stages[-1].work, time.monotonic() + check_time_limit(time_limit))
@@ -276,7 +226,7 @@ class Search:
             return "time limit"
         return "nothing better nearby" if self._ended_nearby else "work spent"
 
-    def _run(self, stage: _Stage) -> None:
+    def _run(self, stage: Stage) -> None:
         self._add_candidates(stage)
         self._make_starts(stage)
         if self._exact or not self._trials.work.left():
@@ -285,7 +235,7 @@ class Search:
         self._refine(stage, self._first_exchanges(stage))
         self._perturb(stage)
 
-    def _offer(self, fitted: Fitted, stage: _Stage) -> bool:
+    def _offer(self, fitted: Fitted, stage: Stage) -> bool:
         """Keep a selection if it is the best so far; return whether it is."""
         better = self._best is None or fitted.squared_error < self._best.squared_error
         if better:
@@ -304,14 +254,14 @@ class Search:
             if known is None or fitted.squared_error < known.squared_error:
                 self._extremes[n_columns] = _Extreme(fitted.squared_error, fitted.fit.columns, fitted.fit.rows)
 
-    def _report(self, stage: _Stage) -> None:
+    def _report(self, stage: Stage) -> None:
         if self._best is not None:
             norm = self.matrix.squared_norm
             quality = 1.0 - math.sqrt(self._best.squared_error / norm) if norm > 0 else 1.0
             total = self._stages[-1].work
             self._progress(stage.name, min(self._trials.work.spent, total), total, quality)
 
-    def _add_candidates(self, stage: _Stage) -> None:
+    def _add_candidates(self, stage: Stage) -> None:
         """Add the candidates of this stage to the existing ones."""
         n_columns, n_rows = self._n_candidates(stage)
         self._trials.candidates.include(
@@ -322,7 +272,7 @@ class Search:
             2.0 * self._entries * max(n_columns, n_rows) * (0.2 if self.matrix.in_memory else 0.0)
         )
 
-    def _n_candidates(self, stage: _Stage) -> tuple[int, int]:
+    def _n_candidates(self, stage: Stage) -> tuple[int, int]:
         """How many candidate columns and rows the stage can afford; more on the side where they cost less."""
         m, n = self.matrix.shape
         size = self.limits.size
@@ -333,7 +283,7 @@ class Search:
         columns, rows = (max(of_each, min(_UNEVEN * of_each, affordable / (2 * length))) for length in (n, m))
         return max(size, min(stage.candidates, int(columns))), max(size, min(stage.candidates, int(rows)))
 
-    def _make_starts(self, stage: _Stage) -> None:
+    def _make_starts(self, stage: Stage) -> None:
         methods = list(start_methods(self.matrix, self.limits, self._entries, stage.convex_entries))
         for always in (True, False):
             for method in methods:
@@ -355,7 +305,7 @@ class Search:
         scores = 1.5e-10 * (candidates.columns.indices.size * n + candidates.rows.indices.size * m) * rank**2
         return scores + 2e-9 * (m + n) * rank**3
 
-    def _start(self, stage: _Stage, name: str, columns: Indices, rows: Indices) -> Fitted:
+    def _start(self, stage: Stage, name: str, columns: Indices, rows: Indices) -> Fitted:
         fitted = started(self._trials, columns, rows)
         norm = self.matrix.squared_norm
         error = math.sqrt(fitted.squared_error / norm) if norm > 0 else 0.0
@@ -363,7 +313,7 @@ class Search:
         self._wait(name, fitted, stage)
         return fitted
 
-    def _wait(self, name: str, fitted: Fitted, stage: _Stage) -> None:
+    def _wait(self, name: str, fitted: Fitted, stage: Stage) -> None:
         """Keep a start for its first exchanges; if all take too much memory, drop the worst."""
         self._waiting[name] = fitted
         self._offer(fitted, stage)
@@ -373,7 +323,7 @@ class Search:
             if total > _MEMORY_OF_STARTS:
                 del self._waiting[other]
 
-    def _first_exchanges(self, stage: _Stage) -> list[Fitted]:
+    def _first_exchanges(self, stage: Stage) -> list[Fitted]:
         """The new starts and the best so far, each after a few exchanges, best first."""
         work = self._trials.work
         starts = self._distinct_starts(stage)
@@ -390,10 +340,10 @@ class Search:
             if work.left(until):
                 found.append(self._improved_extreme(n_columns, work.spent + share))
                 self._offer(found[-1], stage)
-        unique = {frozenset(fitted.identities()): fitted for fitted in sorted(found, key=_squared_error, reverse=True)}
-        return sorted(unique.values(), key=_squared_error)
+        unique = {frozenset(fitted.identities()): fitted for fitted in sorted(found, key=by_error, reverse=True)}
+        return sorted(unique.values(), key=by_error)
 
-    def _distinct_starts(self, stage: _Stage) -> list[Fitted]:
+    def _distinct_starts(self, stage: Stage) -> list[Fitted]:
         """The best so far and the starts that wait, best first; those close to the best are fitted well."""
         assert self._best is not None
         fits = {frozenset(fitted.identities()): fitted for fitted in (self._best, *self._waiting.values())}
@@ -402,7 +352,7 @@ class Search:
             if fitted.squared_error <= _CLOSE * self._best.squared_error:
                 fits[identities] = self._trials.polished(fitted)
                 self._offer(fits[identities], stage)
-        return sorted(fits.values(), key=_squared_error)
+        return sorted(fits.values(), key=by_error)
 
     def _promising_extremes(self) -> list[int]:
         """The numbers of columns of extreme selections that exchanges may make the best."""
@@ -417,7 +367,7 @@ class Search:
             fitted = self._trials.polished(started(self._trials, known.columns, known.rows))
             return improved(self._trials, fitted, until, once=True)[0]
 
-    def _refine(self, stage: _Stage, fits: list[Fitted]) -> None:
+    def _refine(self, stage: Stage, fits: list[Fitted]) -> None:
         """Go on from the best of these until no exchange helps."""
         work = self._trials.work
         if stage.patience == 0:
@@ -429,7 +379,7 @@ class Search:
         for fitted in fits[: stage.n_refined]:
             self._offer(improved(self._trials, fitted, work.spent + share)[0], stage)
 
-    def _wish(self, stage: _Stage) -> None:
+    def _wish(self, stage: Stage) -> None:
         """Starts from the ideal vectors of the best selection, and from the factors of a short NMF started there."""
         seconds = 4.0 * stage.nmf_iterations * 1.5e-10 * self._entries * self.limits.size
         if not self.matrix.in_memory or self._exact or not self._trials.work.left():
@@ -443,7 +393,7 @@ class Search:
         fitted = self._start(stage, name, *matched_factors(self.matrix, W, H, self.limits))
         self._wait(name, alternated(self._trials, fitted, self._entries), stage)
 
-    def _perturb(self, stage: _Stage) -> None:
+    def _perturb(self, stage: Stage) -> None:
         """Perturb the best selection and exchange from there, until the work is spent or nothing better turns up."""
         trials = self._trials
         stale = 0
@@ -464,7 +414,7 @@ class Search:
                 self._offer(trials.polished(trial), stage)
             self._report(stage)
 
-    def _certified(self, stage: _Stage) -> bool:
+    def _certified(self, stage: Stage) -> bool:
         """Whether the best selection survives giving up each index and, if they are few, trying all exchanges."""
         assert self._best is not None
         before = self._best
@@ -485,10 +435,6 @@ class Search:
         candidates = self._trials.candidates
         n_exchanges = (candidates.columns.indices.size + candidates.rows.indices.size) * self.limits.size
         return n_exchanges * self._trials.work.spent / max(1, self._trials.tried)
-
-
-def _squared_error(fitted: Fitted) -> float:
-    return fitted.squared_error
 
 
 def check_included(matrix: Matrix, limits: Limits) -> None:

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from gsnmf.search.trials import BATCH, Exchange, Fitted, Trials
+from gsnmf.search.trials import BATCH, Exchange, Fitted, Trials, by_error
 from gsnmf.support.arrays import Axes, Axis
 
 _Item = TypeVar("_Item")
@@ -170,9 +170,9 @@ def _best_of(trials: Trials, fitted: Fitted, exchanges: list[Exchange]) -> Fitte
     """The best of these exchanges, its weights fitted further; None unless the error falls."""
     goal = (1.0 - PROGRESS) * fitted.squared_error
     found = trials.all([trials.exchanged(fitted, exchange) for exchange in exchanges], _ROUNDS, goal)
-    best = min(found, key=lambda trial: trial.squared_error)
+    best = min(found, key=by_error)
     if best.squared_error >= goal and trials.nearly_exact(fitted):
-        best = min(map(trials.polished, found), key=lambda trial: trial.squared_error)
+        best = min(map(trials.polished, found), key=by_error)
     return trials.refitted(best, _KEPT_ROUNDS) if best.squared_error < goal else None
 
 
@@ -192,7 +192,7 @@ def _after_giving_up(trials: Trials, fitted: Fitted, until: float) -> Fitted | N
         dropped = fitted.identity(int(position))
         grown = [trials.candidates.extended(smaller.fit, *choice) for choice in best if choice != dropped]
         found = trials.all([trials.of(fit) for fit in grown[:BATCH]], _ROUNDS, goal)
-        better = min(found, key=lambda trial: trial.squared_error, default=fitted)
+        better = min(found, key=by_error, default=fitted)
         if better.squared_error < goal:
             trials.kept += 1
             return trials.refitted(better, _KEPT_ROUNDS)

@@ -30,7 +30,7 @@ from gsnmf.matrices.in_memory import InMemoryMatrix
 from gsnmf.matrices.protocol import Matrix
 from gsnmf.results import Choice, Factorization, Weights
 from gsnmf.results.mixtures import NO_GAIN, Mixtures
-from gsnmf.search.automatic import Effort, Progress
+from gsnmf.search.effort import Effort, Progress
 from gsnmf.search.member_fits import MixedSide
 from gsnmf.search.member_model import MixedModel, Space, model_of
 from gsnmf.search.member_starts import replaced, restarts

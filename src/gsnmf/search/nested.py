@@ -18,7 +18,7 @@ import numpy as np
 from gsnmf.matrices.protocol import Matrix
 from gsnmf.search.candidates import candidate_pool
 from gsnmf.search.exchange import completed, improved
-from gsnmf.search.trials import Fitted, Trials
+from gsnmf.search.trials import Fitted, Trials, by_error
 from gsnmf.search.work import Work
 from gsnmf.selection.constraints import Constraints
 
@@ -91,7 +91,7 @@ def nested_fits(
             trials.limits = limits[rank]
             fitted = completed(trials, fitted) if upwards else _shrunk(trials, fitted)
             if upwards and known and rank in known:
-                fitted = min(fitted, _same_indices(trials, known[rank]), key=_squared_error)
+                fitted = min(fitted, _same_indices(trials, known[rank]), key=by_error)
             fitted = _settled(trials, fitted, enough)
             if fitted.squared_error > enough:
                 until = trials.work.spent + shares[rank]
@@ -99,7 +99,7 @@ def nested_fits(
             seconds = time.perf_counter() - began
             if not upwards:
                 other = found[rank]
-                fitted = min(fitted, other.fitted, key=_squared_error)
+                fitted = min(fitted, other.fitted, key=by_error)
                 seconds += other.seconds
             found[rank] = NestedFit(fitted, seconds)
             if progress is not None:
@@ -120,10 +120,6 @@ def _settled(trials: Trials, fitted: Fitted, enough: float) -> Fitted:
 def _same_indices(trials: Trials, other: NestedFit) -> Fitted:
     """The selection of a fit of another matrix, with its weights fitted to this one."""
     return trials.refitted(trials.of(replace(other.fitted.fit, squared_error=np.inf)), _SETTLING_ROUNDS)
-
-
-def _squared_error(fitted: Fitted) -> float:
-    return fitted.squared_error
 
 
 def _shrunk(trials: Trials, fitted: Fitted) -> Fitted:

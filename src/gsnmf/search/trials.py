@@ -119,6 +119,11 @@ class Exchange:
     """First weights of the candidate, in the units of `JointProblem`."""
 
 
+def by_error(fitted: Fitted) -> float:
+    """The key that sorts selections by their errors."""
+    return fitted.squared_error
+
+
 class Trials:
     """Makes trials among candidates, within limits, and counts the work and the exchanges."""
 

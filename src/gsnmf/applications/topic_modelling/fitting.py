@@ -15,7 +15,7 @@ from gsnmf.applications.topic_modelling.model import TopicModel
 from gsnmf.applications.topic_modelling.vocabulary import StopWords, check_texts, fit_vectorizer
 from gsnmf.choice.rank_choice import USUAL_RANKS, RankChoice, choose_rank
 from gsnmf.results import Factorization
-from gsnmf.search.automatic import Effort
+from gsnmf.search.effort import Effort
 
 
 def topics(
