@@ -139,7 +139,23 @@ def accumulate(entries: Entries, i: int, F: Doubles, gram: Doubles, linear: Doub
         linear[k] = 0.0
         for l in range(k + 1):  # noqa: E741
             gram[k, l] = 0.0
-    for q in range(indptr[i], indptr[i + 1]):
+    end = indptr[i + 1]
+    fours = end - (end - indptr[i]) % 4
+    for q in range(indptr[i], fours, 4):  # four entries together read and write the sums once
+        w0, w1, w2, w3 = 1.0, 1.0, 1.0, 1.0
+        if weights.size:
+            w0, w1 = np.float64(weights[q]), np.float64(weights[q + 1])
+            w2, w3 = np.float64(weights[q + 2]), np.float64(weights[q + 3])
+        v0, v1 = w0 * np.float64(values[q]), w1 * np.float64(values[q + 1])
+        v2, v3 = w2 * np.float64(values[q + 2]), w3 * np.float64(values[q + 3])
+        f0, f1 = F[np.uint64(indices[q])], F[np.uint64(indices[q + 1])]
+        f2, f3 = F[np.uint64(indices[q + 2])], F[np.uint64(indices[q + 3])]
+        for k in range(r):
+            linear[k] += v0 * f0[k] + v1 * f1[k] + v2 * f2[k] + v3 * f3[k]
+            g0, g1, g2, g3 = w0 * f0[k], w1 * f1[k], w2 * f2[k], w3 * f3[k]
+            for l in range(k + 1):  # noqa: E741
+                gram[k, l] += g0 * f0[l] + g1 * f1[l] + g2 * f2[l] + g3 * f3[l]
+    for q in range(fours, end):
         f = F[np.uint64(indices[q])]
         weight = np.float64(weights[q]) if weights.size else 1.0
         value = weight * np.float64(values[q])

@@ -43,7 +43,7 @@ _PENALTIES = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1)
 _SET_ASIDE = 0.1
 """Share of the observed entries on which a penalty is judged."""
 
-_GROWING_ROUNDS = 5
+_GROWING_ROUNDS = 2
 """Alternating rounds at each rank but the last."""
 
 _MAX_ROUNDS = 60

@@ -29,6 +29,9 @@ _ROUNDS = 3
 
 _SWEEPS = 3
 
+_ROUGH = 1e-2
+"""Tolerance of the weights from which the filling starts; better ones fill no better."""
+
 _TRUST = 1.0
 """Weight of the completion in a hole, relative to an observed entry."""
 
@@ -60,9 +63,11 @@ def solve_anchored(
     """
     C, R = source.raw_columns(columns), source.T.raw_columns(rows).T
     options: dict[str, Any] = {"tolerance": tolerance, "max_iterations": max_iterations}
-    weights = solve_observed_weights(observed, C, R, **options, start=start)
     if observed.share == 1.0:
-        return Anchored(weights, C, R)
+        return Anchored(solve_observed_weights(observed, C, R, **options, start=start), C, R)
+    weights = solve_observed_weights(
+        observed, C, R, tolerance=max(tolerance, _ROUGH), max_iterations=max_iterations, start=start
+    )
     C, R, start = fill_anchors(observed, columns, rows, C, R, (weights.column_weights, weights.row_weights))
     C, R = C.astype(observed.dtype, copy=False), R.astype(observed.dtype, copy=False)
     return Anchored(solve_observed_weights(observed, C, R, **options, start=start), C, R)
