@@ -23,10 +23,11 @@ from threadpoolctl import ThreadpoolController
 
 from gsnmf.kernels.compilation import compiled, kept_on_disk
 
-PARALLEL_WORK = 1 << 18
-"""Operations, a fraction of a millisecond, below which threads cost more than they save."""
+PARALLEL_WORK = 1 << 21
+"""Operations, about a millisecond, below which threads cost more than they save. On a core that another program uses as
+well, a thread may come several milliseconds late."""
 
-_COMPILATION = 1024.0
+_COMPILATION = 128.0
 """Multiple of `PARALLEL_WORK` that takes about as long as compiling the parallel form of a loop."""
 
 _BLAS_WORK = 1 << 32
