@@ -8,12 +8,7 @@ from scipy.optimize import nnls
 
 import gsnmf
 from gsnmf.applications import TopicModel, topics
-from gsnmf.applications.topic_modelling.assignment import (
-    coefficients,
-    group_documents,
-    nearest_topics,
-    strongest_topics,
-)
+from gsnmf.applications.topic_modelling.assignment import coefficients
 from gsnmf.applications.topic_modelling.coherence import window_coherence
 
 SUBJECTS = {
@@ -139,26 +134,22 @@ def test_no_document_without_a_topic_unless_it_has_no_word(collection):
     assert model.to_frame()["name"].tolist()[60] == ""
 
 
-def test_documents_apart_from_all_topics_go_with_the_largest():
-    matrix = sp.csr_array(np.array([[1.0, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1], [0, 0, 0, 0]]))
-    means = np.array([[0.0, 0, 1, 0], [1, 1, 0, 0]])
-    assert nearest_topics(matrix, means).tolist() == [1, 1, 0, 1, -1]
-
-
-def test_grouping_ends_where_every_document_is_with_those_it_resembles(collection):
+def test_documents_are_with_those_that_they_resemble(collection):
     model = topics(collection[0], 3)
-    groups, means = group_documents(model.matrix, model.weights)
-    dense = model.matrix.toarray()
+    dense, found = model.matrix.toarray(), model.document_topics
     for k in range(3):
-        np.testing.assert_allclose(means[k], dense[groups == k].mean(axis=0))
+        np.testing.assert_allclose(model.means[k], dense[found == k].mean(axis=0))
     similarity = dense @ dense.T
-    mean_similarity = np.array([similarity[:, groups == k].mean(axis=1) for k in range(3)])
-    np.testing.assert_array_equal(mean_similarity.argmax(axis=0), groups)
+    mean_similarity = np.array([similarity[:, found == k].mean(axis=1) for k in range(3)])
+    np.testing.assert_array_equal(mean_similarity.argmax(axis=0), found)
 
 
-def test_strongest_topic_does_not_depend_on_the_scale_of_factors():
-    weights = np.random.default_rng(0).random((40, 4))
-    np.testing.assert_array_equal(strongest_topics(weights), strongest_topics(weights * [1, 10, 100, 0.1]))
+def test_a_text_apart_from_all_topics_goes_with_the_largest():
+    texts = ["tea cake", "tea cake", "tea", "cars roads", "cars roads", "whale"]
+    model = topics(texts, 2, min_df=1)
+    alone = model.predict(["whale"])
+    assert alone.tolist() == model.document_topics[5:].tolist() == [0]
+    assert model.predict(["whale", "cars", "roads cars"]).tolist() == [0, 1, 1]
 
 
 @pytest.mark.parametrize("zero", [True, False])

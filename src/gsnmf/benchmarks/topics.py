@@ -5,9 +5,9 @@ has classes. For each contestant: normalised mutual information and adjusted Ran
 with the classes, the mean coherence (normalised pointwise mutual information over documents) of the ten strongest words
 of its topics, and processor time. Latent Dirichlet allocation counts words; the others see tf-idf.
 
-"Regrouped" means that documents moved to the topic whose documents they resemble most on average
-(`gsnmf.applications.topic_modelling.assignment.group_documents`), as `gsnmf.applications.topics` does. The same step is
-shown for scikit-learn's NMF, to tell what the factors and what the step contribute.
+Documents are grouped by `gsnmf.estimators.grouping.learn_groups`, as `gsnmf.applications.topics` and ``GSNMF.labels_``
+do. "Strongest" means that each document is with its strongest topic, where that grouping starts; "regrouped" shows the
+same grouping for scikit-learn's NMF, to tell what the factors and what the grouping contribute.
 """
 
 from __future__ import annotations
@@ -28,12 +28,14 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 import gsnmf
-from gsnmf.applications.topic_modelling.assignment import coefficients, group_documents, strongest_topics
+from gsnmf.applications.topic_modelling.assignment import coefficients
 from gsnmf.applications.topic_modelling.coherence import document_coherence
 from gsnmf.applications.topic_modelling.measures import strongest_words
 from gsnmf.benchmarks._measuring import load, machine_facts, print_table
 from gsnmf.datasets.paper import PaperMatrix, data_folder, missing_data, paper_matrix
 from gsnmf.datasets.published import DOCUMENT_NAMES
+from gsnmf.estimators.grouping import learn_groups, mean_coefficients, strongest_component
+from gsnmf.matrices import wrap
 from gsnmf.search.effort import Effort
 from gsnmf.support.arrays import Doubles, Indices
 
@@ -124,8 +126,8 @@ def _ours(matrix: sp.csr_array, rank: int, title: str, effort: Effort, members: 
     words = [members for members, _ in result.members[: result.columns.size]]
     leading = words + [_NOTHING] * result.rows.size
     return {
-        title: _Found(group_documents(matrix, weights)[0], components, leading),
-        f"{title}, not regrouped": _Found(strongest_topics(weights), components, leading),
+        title: _Found(learn_groups(wrap(matrix), weights)[0], components, leading),
+        f"{title}, strongest": _Found(strongest_component(weights, mean_coefficients(weights)), components, leading),
     }
 
 
@@ -143,7 +145,7 @@ def _nmf(counts: sp.csr_array, matrix: sp.csr_array, rank: int) -> dict[str, _Fo
     strengths = weights * np.linalg.norm(model.components_, axis=1)
     return {
         "NMF": _free(strengths.argmax(axis=1), model.components_),
-        "NMF, regrouped": _free(group_documents(matrix, strengths)[0], model.components_),
+        "NMF, regrouped": _free(learn_groups(wrap(matrix), strengths)[0], model.components_),
     }
 
 

@@ -98,31 +98,6 @@ def explained(samples: Matrix | Observed, W: Any, components: Floats) -> float:
     return 1.0 - math.sqrt(ratio(samples.weighted_squares(left), samples.squared_norm))
 
 
-def strongest_component(W: Any, means: Doubles) -> Any:
-    """The component that is strongest in each sample, compared with its mean; -1 for a sample without coefficients.
-
-    Coefficients are divided by their means over the training samples, so the scale of a component does not matter. On
-    labelled documents this agrees better with the classes than raw coefficients, or coefficients times the sum or
-    length of their component.
-
-    Examples
-    --------
-    >>> strongest_component(np.array([[1.0, 3.0], [0.0, 0.0]]), np.array([0.1, 1.0]))
-    array([ 0, -1])
-    """
-    if means.size == 0:
-        return np.full(W.shape[0], -1)
-    relative = W / np.where(means > 0, means, 1.0)
-    return np.where(relative.max(axis=1) > 0, relative.argmax(axis=1), -1)
-
-
-def mean_coefficients(W: Any, sample_weight: Doubles | None = None) -> Doubles:
-    """Mean coefficient of each component, computed at once even if the coefficients are lazy."""
-    if sample_weight is not None:
-        return np.average(W, axis=0, weights=sample_weight).astype(np.float64)
-    return np.asarray(W.mean(axis=0), dtype=np.float64)
-
-
 def component_sums(components: Floats) -> Doubles:
     """Sum of the entries of each component."""
     return np.asarray(components.sum(axis=1, dtype=np.float64))

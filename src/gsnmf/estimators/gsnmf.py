@@ -13,7 +13,7 @@ from sklearn.base import TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from gsnmf.estimators.coefficients import Coefficients, explained, mean_coefficients, strongest_component
+from gsnmf.estimators.coefficients import Coefficients, explained
 from gsnmf.estimators.fitting import Importance, factorized
 from gsnmf.estimators.input import checked_weight
 from gsnmf.estimators.learned import REMEMBERED, Learned
@@ -100,9 +100,9 @@ class GSNMF(TransformerMixin, Learned):  # type: ignore[misc]
     row_weights_ : array, shape (n_samples, r2)
         P2.
     labels_ : int array, shape (n_samples,)
-        The strongest component of each training sample, as `predict` gives it; not for a Dask array, which `predict`
-        reads when it is asked. Documents are better grouped by `gsnmf.applications.topics`, which puts each with those
-        that it resembles.
+        The group of each training sample, as `predict` gives it. There is one group per component: label j means that
+        the sample resembles the samples of component j more, on average, than those of any other component. -1 for a
+        sample that is zero everywhere. Not for a Dask array, for which `predict` gives them when it is asked.
     reconstruction_err_ : float
         ||X - W H||_F with the W of the model above, of observed entries and with their weights.
     quality_ : float
@@ -127,11 +127,19 @@ class GSNMF(TransformerMixin, Learned):  # type: ignore[misc]
     least-squares problem per sample. Refitted ones never have a larger error than those of the model, and leave no
     sample without coefficients unless it shares no feature with any component.
 
+    *Labels.* At first, each training sample is in the group of its strongest component: the one whose coefficient is
+    largest compared with its mean over all training samples. Then each sample moves, up to ten times, to the group with
+    whose samples it has the largest mean cosine. A new sample goes to the group with which it has the largest mean
+    cosine, and to the largest group if it shares no feature with any. Holes count as what the components say, and
+    features with the weights that they have in the error. The strongest component itself is
+    ``(W / W.mean(axis=0)).argmax(axis=1)`` for the coefficients W of the training samples.
+
     A sparse X stays sparse: the time goes with its nonzeros. What is dense are the coefficients and the components.
     float32 stays float32.
 
     A Dask array is read chunk by chunk; what has one entry per sample (`transform`, `predict`, ``row_weights_``) is a
-    Dask array with the same chunks of samples, computed when it is asked for.
+    Dask array with the same chunks of samples, computed when it is asked for. The first `predict` reads the training
+    data about a dozen times to find the groups.
 
     See Also
     --------
@@ -226,10 +234,9 @@ class GSNMF(TransformerMixin, Learned):  # type: ignore[misc]
             warn_unless_converged(result.weights, self.tol)
             self._remember(result, index_names(X), importance.of_features)
             W = self._coefficients(samples)
-        if result.source.in_memory:
-            self._means = mean_coefficients(W, importance.of_samples)
-            self.labels_ = strongest_component(W, self._means)
-            self._strongest_samples = result.source.strongest_rows(W, REMEMBERED)
+            if result.source.in_memory:
+                self.labels_ = self._learn_groups(samples, W, importance.of_samples)
+                self._strongest_samples = result.source.strongest_rows(W, REMEMBERED)
         return W
 
     def transform(self, X: Any) -> Any:
@@ -248,7 +255,7 @@ class GSNMF(TransformerMixin, Learned):  # type: ignore[misc]
         return self._coefficients(self._admitted(X))
 
     def predict(self, X: Any) -> Any:
-        """The strongest component of each sample, compared with how strong it is in the training samples on average.
+        """The group of each sample: the component whose training samples it resembles most; see ``labels_``.
 
         Parameters
         ----------
@@ -258,13 +265,15 @@ class GSNMF(TransformerMixin, Learned):  # type: ignore[misc]
         Returns
         -------
         int array, shape (n_samples,)
-            -1 for a sample without coefficients.
+            Numbers of components; -1 for a sample that is zero everywhere.
         """
-        return strongest_component(self.transform(X), self._mean_coefficients())
+        check_is_fitted(self)
+        return self._labels(self._admitted(X))
 
     def fit_predict(self, X: Any, y: Any = None, *, sample_weight: Any = None, feature_weight: Any = None) -> Any:
-        """Fit, and return ``labels_``."""
-        return self.fit(X, sample_weight=sample_weight, feature_weight=feature_weight).labels_
+        """Fit, and return ``labels_``, or for a Dask array what `predict` gives."""
+        self.fit(X, sample_weight=sample_weight, feature_weight=feature_weight)
+        return self.labels_ if hasattr(self, "labels_") else self.predict(X)
 
     def inverse_transform(self, X: ArrayLike) -> Floats:
         """Samples from their coefficients, X H.

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
-from gsnmf.estimators.coefficients import Anchors, CoefficientRule, Coefficients, coefficients, mean_coefficients
+from gsnmf.estimators.coefficients import Anchors, CoefficientRule, Coefficients, coefficients
+from gsnmf.estimators.grouping import Groups, comparable, learn_groups, nearest_group, strongest_component
 from gsnmf.estimators.input import admitted_samples
 from gsnmf.estimators.naming import component_names, names_out, sample_names
 from gsnmf.matrices import Matrix
@@ -33,7 +34,8 @@ class Learned(BaseEstimator):  # type: ignore[misc]
     sum_to_one: bool
     result_: Factorization
     _strongest_samples: list[tuple[Indices, Floats]] | None
-    _means: Doubles | None
+    _groups: Groups | None
+    _means: Doubles
 
     def _remember(self, result: Factorization, names: tuple[str, ...] | None, feature_weight: Doubles | None) -> None:
         """Set what is learned."""
@@ -51,7 +53,8 @@ class Learned(BaseEstimator):  # type: ignore[misc]
         self._members = [(members.tolist(), shares.tolist()) for members, shares in result.members]
         self._feature_weight = feature_weight
         self._strongest_samples = None
-        self._means = None
+        self._groups = None
+        self.__dict__.pop("labels_", None)
 
     def _admitted(self, X: Any, *, reset: bool = False, names: bool = True) -> Matrix | Observed:
         """Checked samples; warns if much was cut off and, when fitting, about empty rows and columns."""
@@ -89,11 +92,26 @@ class Learned(BaseEstimator):  # type: ignore[misc]
         rule = CoefficientRule(self.coefficients, anchors, self.sum_to_one, self._feature_weight)
         return coefficients(samples, self.components_, rule)
 
-    def _mean_coefficients(self) -> Doubles:
-        """How strong each component is in the training samples on average."""
-        if self._means is None:
-            self._means = mean_coefficients(self._coefficients(self.result_.source))
-        return self._means
+    def _learn_groups(self, samples: Matrix | Observed, W: Any, sample_weight: Doubles | None = None) -> Any:
+        """Labels of the training samples; remembers what `_labels` needs for other samples."""
+        held = comparable(samples, W, self.components_, self._feature_weight)
+        labels, self._groups = learn_groups(held, W, sample_weight)
+        return labels
+
+    def _known_groups(self) -> Groups | None:
+        """What was learned about the groups; None for a model from a file that was saved without it."""
+        if self._groups is None and "result_" in self.__dict__:
+            source = self.result_.source
+            self._learn_groups(source, self._coefficients(source))
+        return self._groups
+
+    def _labels(self, samples: Matrix | Observed) -> Any:
+        """The component to whose group each sample belongs."""
+        groups = self._known_groups()
+        if groups is None:
+            return strongest_component(self._coefficients(samples), self._means)
+        W = self._coefficients(samples) if isinstance(samples, Observed) else None
+        return nearest_group(comparable(samples, W, self.components_, self._feature_weight), groups)
 
     def _strongest(self) -> list[tuple[Indices, Floats]]:
         """Positions and values of the training samples in which each component is strongest."""
@@ -117,7 +135,8 @@ class Learned(BaseEstimator):  # type: ignore[misc]
         state: dict[str, Any] = dict(super().__getstate__())
         if "components_" in state:
             self._strongest()
-            state["_strongest_samples"] = self._strongest_samples
+            self._known_groups()
+            state |= {"_strongest_samples": self._strongest_samples, "_groups": self._groups}
         state.pop("result_", None)
         state.pop("_constraints", None)
         return state

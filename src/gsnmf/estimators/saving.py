@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from gsnmf.choice.rank_choice import RankChoice
+from gsnmf.estimators.grouping import Groups
 from gsnmf.factorization.saving import packed
 from gsnmf.matrices.checks import check_indices
 from gsnmf.matrices.observed import check_missing_values
@@ -19,7 +20,7 @@ from gsnmf.support.reasons import StopReason
 from gsnmf.support.whole_files import whole_file
 
 FORMAT = "gsnmf model"
-_VERSION = 1
+_VERSION = 2
 _KIND = "a model"
 _ARRAYS = ("components_", "column_weights_", "feature_indices_", "sample_indices_")
 _OF_RESULT = {"columns": "feature_indices_", "rows": "sample_indices_", "column_weights": "column_weights_"}
@@ -49,7 +50,10 @@ def save_model(model: Any, path: str | Path) -> None:
         "observed_share": model.observed_share_,
     }
     arrays: dict[str, Any] = {name: np.asarray(getattr(model, name)) for name in _ARRAYS}
-    arrays["_means"] = model._mean_coefficients()
+    if (groups := model._known_groups()) is None:  # from a file of version 1
+        arrays["_means"] = model._means
+    else:
+        record["largest_group"], arrays["group_means"] = groups.largest, groups.means
     if hasattr(model, "labels_"):
         arrays["labels_"] = model.labels_
     if hasattr(model, "rank_choice_"):
@@ -95,8 +99,9 @@ def _model(kind: type[Model], arrays: dict[str, Any], record: dict[str, Any]) ->
     if parameters.get("missing_values") == "nan":
         parameters["missing_values"] = np.nan
     model: Any = kind(**parameters)
-    for name in (*_ARRAYS, "_means", *({"labels_"} & arrays.keys())):
+    for name in (*_ARRAYS, *({"labels_", "_means"} & arrays.keys())):
         setattr(model, name, arrays[name])
+    model._groups = Groups(arrays["group_means"], record["largest_group"]) if "group_means" in arrays else None
     if "rank_choice" in record:
         model.rank_choice_ = RankChoice(**record["rank_choice"], **part_of(arrays, "rank_choice"))
     for name in _NUMBERS:
@@ -145,7 +150,12 @@ def _check(arrays: dict[str, Any], record: dict[str, Any]) -> None:
         check_numbers(arrays["feature_weight"], "the weights of features", shape=(n,), nonnegative=True)
     if not 0 <= float(record.get("observed_share", 1.0)) <= 1:
         raise ValueError("the observed share must be in [0, 1]")
-    check_numbers(arrays["_means"], "the mean coefficients", shape=(size,), nonnegative=True)
+    if "group_means" in arrays:
+        check_numbers(arrays["group_means"], "the means of groups", shape=(size, n), nonnegative=True)
+        if not -1 <= int(record["largest_group"]) < max(size, 1):
+            raise ValueError("the largest group must be the number of a component")
+    else:  # version 1: samples belonged to their strongest component
+        check_numbers(arrays["_means"], "the mean coefficients", shape=(size,), nonnegative=True)
     labels = check_numbers(arrays["labels_"], "labels_", shape=(m,)) if "labels_" in arrays else np.empty(0)
     if labels.size and not -1 <= labels.min() <= labels.max() < max(size, 1):
         raise ValueError("labels_ must be numbers of components")

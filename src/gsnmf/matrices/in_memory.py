@@ -111,6 +111,9 @@ class InMemoryMatrix(Matrix):
     def sum_over_rows(self, function: Callable[..., Doubles], *arrays: Any, shape: tuple[int, ...]) -> Doubles:  # noqa: D102
         return function(*arrays)
 
+    def products_and_sums(self, block: Any, other: Any) -> tuple[Floats, Doubles]:  # noqa: D102
+        return self.T.dot(block), other.sum(axis=0, dtype=np.float64)
+
     def chosen(self, columns: Indices, rows: Indices) -> tuple[Any, Doubles, Floats]:  # noqa: D102
         return *self.with_products(columns), self.T.columns(rows)
 

@@ -195,6 +195,10 @@ class Matrix(ABC):
         """Sum of what a function gives, of ``shape``, for the same rows of arrays that stay with the data."""
 
     @abstractmethod
+    def products_and_sums(self, block: Any, other: Any) -> tuple[Floats, Doubles]:
+        """M'B and the column sums of another array, both of which stay with the data, in one pass."""
+
+    @abstractmethod
     def chosen(self, columns: Indices, rows: Indices) -> tuple[Any, Doubles, Floats]:
         """Columns C as an array that stays with the data, M'C, and rows as an n x k block, in one pass.
 

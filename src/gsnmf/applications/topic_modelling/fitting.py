@@ -9,11 +9,13 @@ import numpy as np
 import scipy.sparse as sp
 
 import gsnmf
-from gsnmf.applications.topic_modelling.assignment import NO_TOPIC, coefficients, group_documents
+from gsnmf.applications.topic_modelling.assignment import coefficients
 from gsnmf.applications.topic_modelling.dates import read_date
 from gsnmf.applications.topic_modelling.model import TopicModel
 from gsnmf.applications.topic_modelling.vocabulary import StopWords, check_texts, fit_vectorizer
 from gsnmf.choice.rank_choice import USUAL_RANKS, RankChoice, choose_rank
+from gsnmf.estimators.grouping import NO_GROUP, learn_groups
+from gsnmf.matrices import wrap
 from gsnmf.results import Factorization
 from gsnmf.search.effort import Effort
 
@@ -133,7 +135,7 @@ def _assigned(matrix: sp.csr_array, result: Factorization) -> dict[str, Any]:
     """Documents and topics of a factorization, the topics sorted by their number of documents."""
     components = np.asarray(result.H, dtype=np.float64)
     weights = coefficients(matrix, components)
-    found, means = group_documents(matrix, weights)
+    found, groups = learn_groups(wrap(matrix), weights)
     sizes = np.bincount(found[found >= 0], minlength=len(components))
     order = np.argsort(-sizes, kind="stable")
     place = np.empty_like(order)
@@ -142,8 +144,8 @@ def _assigned(matrix: sp.csr_array, result: Factorization) -> dict[str, Any]:
         "order": order,
         "components": components[order],
         "weights": weights[:, order],
-        "document_topics": np.where(found >= 0, place[found], NO_TOPIC),
-        "means": means[order],
+        "document_topics": np.where(found >= 0, place[found], NO_GROUP),
+        "means": groups.means[order],
     }
 
 

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from gsnmf.applications.topic_modelling import measures
-from gsnmf.applications.topic_modelling.assignment import coefficients, nearest_topics
+from gsnmf.applications.topic_modelling.assignment import coefficients
 from gsnmf.applications.topic_modelling.coherence import document_coherence, window_coherence
 from gsnmf.applications.topic_modelling.dates import Date, periods
 from gsnmf.applications.topic_modelling.passages import Passage, find_passage
@@ -22,6 +22,8 @@ from gsnmf.applications.topic_modelling.saving import load_model, write_model
 from gsnmf.applications.topic_modelling.vocabulary import check_texts, nonnegative, word_sequences
 from gsnmf.choice.rank_choice import RankChoice
 from gsnmf.choice.stability import Stability
+from gsnmf.estimators.grouping import Groups, nearest_group
+from gsnmf.matrices import wrap
 from gsnmf.matrices.protocol import largest_of
 from gsnmf.reports.documents import write_documents
 from gsnmf.results import Factorization
@@ -95,7 +97,7 @@ class TopicModel:
     document_topics : int array of length n_documents
         The topic whose documents each document resembles most; -1 for a document without a known word.
     means : array, shape (n_topics, n_words)
-        The mean document of each topic.
+        The mean document of each topic, each document scaled to unit length.
     rank_choice : RankChoice or None
         Why there are so many topics, if their number was chosen: see `gsnmf.choose_rank`.
     stability : Stability or None
@@ -122,7 +124,7 @@ class TopicModel:
     components: Doubles
     weights: Doubles
     document_topics: Indices
-    means: Doubles = field(default_factory=lambda: np.empty((0, 0)))
+    means: Floats = field(default_factory=lambda: np.empty((0, 0)))
     rank_choice: RankChoice | None = None
     stability: Stability | None = None
 
@@ -301,8 +303,12 @@ class TopicModel:
         return coefficients(self._vectorized(texts), self.components)
 
     def predict(self, texts: Any) -> Indices:
-        """The topic whose documents each new text resembles most; -1 for a text without a known word."""
-        return nearest_topics(self._vectorized(texts), self.means)
+        """The topic whose documents each new text resembles most; -1 for a text without a known word.
+
+        A text that shares no word with any document goes to the largest topic.
+        """
+        groups = Groups(self.means, int(self.sizes.argmax()))
+        return np.asarray(nearest_group(wrap(self._vectorized(texts)), groups))
 
     def to_frame(self) -> pd.DataFrame:
         """The documents with their topics as a pandas DataFrame: one row per document.

@@ -231,6 +231,9 @@ class ChunkedMatrix(Matrix):
     def sum_over_rows(self, function: Callable[..., Doubles], *arrays: Any, shape: tuple[int, ...]) -> Doubles:  # noqa: D102
         return np.asarray(self.passes.compute(sum_by_rows(function, *arrays, shape=shape), part=0.0)[0])
 
+    def products_and_sums(self, block: Any, other: Any) -> tuple[Floats, Doubles]:  # noqa: D102
+        return self.passes.compute(self.T.lazy_product(block), other.sum(axis=0, dtype=np.float64))
+
     def chosen(self, columns: Indices, rows: Indices) -> tuple[da.Array, Doubles, Floats]:  # noqa: D102
         lazy_columns, lazy_images, _ = self.lazy_with_products(columns)
         lazy_rows, order, _ = self.T.lazy_columns(rows)
