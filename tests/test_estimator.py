@@ -427,6 +427,11 @@ class TestWords:
         assert list(frame.columns) == list(table.header)
         assert frame["name"].tolist() == [row[1] for row in table.rows]
 
+    def test_topics_say_how_to_name_features(self, X, model):
+        assert "feature_names=" in model.topics().caption
+        names = [f"word{j}" for j in range(40)]
+        assert "feature_names=" not in model.topics(feature_names=names).caption
+
     def test_names_are_escaped_in_html(self, weather):
         model = GSNMF((2, 1), method="spa-both").fit(weather.to_numpy())
         page = model.topics(feature_names=["<b>"] * 5)._repr_html_()

@@ -144,6 +144,13 @@ def test_documents_are_with_those_that_they_resemble(collection):
     np.testing.assert_array_equal(mean_similarity.argmax(axis=0), found)
 
 
+@pytest.mark.parametrize("members", [1, 3])
+def test_documents_have_the_labels_of_the_estimator(collection, members):
+    model = topics(collection[0], 3, members=members, min_df=1)
+    labels = gsnmf.GSNMF(3, members=members).fit_predict(model.matrix)
+    np.testing.assert_array_equal(model.order[model.document_topics], labels)
+
+
 def test_a_text_apart_from_all_topics_goes_with_the_largest():
     texts = ["tea cake", "tea cake", "tea", "cars roads", "cars roads", "whale"]
     model = topics(texts, 2, min_df=1)

@@ -5,9 +5,13 @@ has classes. For each contestant: normalised mutual information and adjusted Ran
 with the classes, the mean coherence (normalised pointwise mutual information over documents) of the ten strongest words
 of its topics, and processor time. Latent Dirichlet allocation counts words; the others see tf-idf.
 
-Documents are grouped by `gsnmf.estimators.grouping.learn_groups`, as `gsnmf.applications.topics` and ``GSNMF.labels_``
-do. "Strongest" means that each document is with its strongest topic, where that grouping starts; "regrouped" shows the
-same grouping for scikit-learn's NMF, to tell what the factors and what the grouping contribute.
+Our groups of documents are ``GSNMF.labels_``, which are the same as those of `gsnmf.applications.topics`
+(`gsnmf.estimators.grouping`). "Strongest" means that each document is with its strongest topic, where that grouping
+starts. "Regrouped" shows the same grouping for scikit-learn's NMF, to tell what the factors and what the grouping
+contribute.
+
+At the end, `gsnmf.GSNMF` and scikit-learn's NMF on many simulated documents, whose classes are the topics that have
+most of their words.
 """
 
 from __future__ import annotations
@@ -28,7 +32,6 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 import gsnmf
-from gsnmf.applications.topic_modelling.assignment import coefficients
 from gsnmf.applications.topic_modelling.coherence import document_coherence
 from gsnmf.applications.topic_modelling.measures import strongest_words
 from gsnmf.benchmarks._measuring import load, machine_facts, print_table
@@ -88,7 +91,55 @@ def run(quick: bool = False) -> None:
         digits = {"seconds": 1, "n_without": 0}.get(quantity, 3)
         values = {name: {c: getattr(o, quantity) for c, o in found.items()} for name, found in outcomes.items()}
         _print(title, values, digits)
+    compare_on_many(*((300, 200, 3) if quick else (200_000, 100_000, 20)))
     print(f"\nload at the end: {load()}")
+
+
+def compare_on_many(n_documents: int, n_words: int, n_topics: int) -> None:
+    """Fit simulated documents by `gsnmf.GSNMF` and by scikit-learn's NMF, and print how long each takes."""
+    counts, classes = simulated_documents(n_documents, n_words, n_topics)
+    matrix = sp.csr_array(TfidfTransformer().fit_transform(counts))
+    contestants: dict[str, Any] = {
+        "GSNMF": gsnmf.GSNMF(n_topics),
+        "GSNMF fast": gsnmf.GSNMF(n_topics, effort="fast"),
+        "GSNMF members=3": gsnmf.GSNMF(n_topics, members=3),
+        "GSNMF members=3 fast": gsnmf.GSNMF(n_topics, members=3, effort="fast"),
+        "NMF": NMF(n_topics, init="nndsvda", max_iter=400),
+    }
+    rows = []
+    for name, model in contestants.items():
+        print(f"{name} on {n_documents} documents", file=sys.stderr, flush=True)
+        begin = time.process_time()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            W = model.fit_transform(matrix)
+        spent = time.process_time() - begin
+        groups = model.labels_ if hasattr(model, "labels_") else _strengths(W, model).argmax(axis=1)
+        figures = normalized_mutual_info_score(classes, groups), adjusted_rand_score(classes, groups)
+        quality = gsnmf.metrics.quality(matrix, W, model.components_)
+        rows.append([name, f"{spent:.1f}", f"{100 * quality:.2f}", *(f"{figure:.3f}" for figure in figures)])
+    title = f"{n_documents} simulated documents, {n_words} words, {matrix.nnz} entries, {n_topics} topics"
+    header = ["", "seconds of processor time", "quality in percent", "mutual information", "adjusted Rand index"]
+    print_table(title, header, rows)
+
+
+def simulated_documents(n_documents: int, n_words: int, n_topics: int) -> tuple[sp.csr_array, Indices]:
+    """Counts of words drawn from mixtures of topics, and the topic that has most words of each document.
+
+    A few words are frequent everywhere, as in texts, and each topic prefers some words. A document has about 110 words.
+    """
+    rng = np.random.default_rng(0)
+    lengths = np.ceil(rng.lognormal(4.6, 0.5, size=n_documents)).astype(np.intp)
+    drawn = rng.multinomial(lengths, rng.dirichlet(np.full(n_topics, 0.1), size=n_documents))
+    frequencies = 1.0 / (10.0 + rng.permutation(n_words))
+    documents, words = [], []
+    for of_topic in drawn.T:
+        preferred = frequencies * rng.gamma(0.1, size=n_words)
+        documents.append(np.repeat(np.arange(n_documents), of_topic))
+        words.append(rng.choice(n_words, size=int(of_topic.sum()), p=preferred / preferred.sum()))
+    at = np.concatenate(documents), np.concatenate(words)
+    counts = sp.coo_array((np.ones(at[0].size), at), shape=(n_documents, n_words)).tocsr()
+    return sp.csr_array(counts), drawn.argmax(axis=1)
 
 
 def measure(data: PaperMatrix) -> dict[str, Outcome]:
@@ -120,33 +171,31 @@ def _outcome(found: _Found, counts: sp.csr_array, classes: Any, seconds: float) 
 
 
 def _ours(matrix: sp.csr_array, rank: int, title: str, effort: Effort, members: int = 1) -> dict[str, _Found]:
-    result = gsnmf.factorize(matrix, rank, effort=effort, members=members)
-    components = np.asarray(result.H, dtype=np.float64)
-    weights = coefficients(matrix, components)
-    words = [members for members, _ in result.members[: result.columns.size]]
-    leading = words + [_NOTHING] * result.rows.size
+    """`gsnmf.GSNMF` and its ``labels_``, which are the groups of `gsnmf.applications.topics` as well."""
+    model = gsnmf.GSNMF(rank, effort=effort, members=members)
+    weights = model.fit_transform(matrix)
+    components = np.asarray(model.components_, dtype=np.float64)
+    words = [np.array(own) for own, _ in model.result_.members[: model.feature_indices_.size]]
+    leading = words + [_NOTHING] * model.sample_indices_.size
     return {
-        title: _Found(learn_groups(wrap(matrix), weights)[0], components, leading),
+        title: _Found(model.labels_, components, leading),
         f"{title}, strongest": _Found(strongest_component(weights, mean_coefficients(weights)), components, leading),
     }
-
-
-def _estimator(counts: sp.csr_array, matrix: sp.csr_array, rank: int) -> dict[str, _Found]:
-    """`gsnmf.GSNMF` by itself: its ``labels_``."""
-    model = gsnmf.GSNMF(rank, members=3).fit(matrix)
-    leading = [np.array(own) for own, _ in model.result_.members[: model.feature_indices_.size]]
-    leading += [_NOTHING] * model.sample_indices_.size
-    return {"GSNMF members=3, labels_": _Found(model.labels_, np.asarray(model.components_), leading)}
 
 
 def _nmf(counts: sp.csr_array, matrix: sp.csr_array, rank: int) -> dict[str, _Found]:
     model = NMF(rank, init="nndsvda", max_iter=400)
     weights = model.fit_transform(matrix)
-    strengths = weights * np.linalg.norm(model.components_, axis=1)
+    strengths = _strengths(weights, model)
     return {
         "NMF": _free(strengths.argmax(axis=1), model.components_),
         "NMF, regrouped": _free(learn_groups(wrap(matrix), strengths)[0], model.components_),
     }
+
+
+def _strengths(weights: Doubles, model: NMF) -> Doubles:
+    """Coefficients times the lengths of the components, which have no common scale."""
+    return np.asarray(weights * np.linalg.norm(model.components_, axis=1))
 
 
 def _allocation(counts: sp.csr_array, matrix: sp.csr_array, rank: int) -> dict[str, _Found]:
@@ -167,7 +216,7 @@ _CONTESTANTS: tuple[Callable[[sp.csr_array, sp.csr_array, int], dict[str, _Found
     lambda counts, matrix, rank: _ours(matrix, rank, "gsnmf", "balanced"),
     lambda counts, matrix, rank: _ours(matrix, rank, "gsnmf fast", "fast"),
     lambda counts, matrix, rank: _ours(matrix, rank, "gsnmf members=3", "balanced", 3),
-    _estimator,
+    lambda counts, matrix, rank: _ours(matrix, rank, "gsnmf members=3 fast", "fast", 3),
     _nmf,
     _allocation,
     _clusters,

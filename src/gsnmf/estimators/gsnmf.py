@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -31,6 +32,8 @@ from gsnmf.selection.constraints import Constraints
 from gsnmf.support.arrays import Floats
 from gsnmf.support.tables import Table
 from gsnmf.weights import DEFAULT_MAX_ITERATIONS, DEFAULT_TOLERANCE, warn_unless_converged
+
+_UNNAMED = "Features are numbered; feature_names=, with a fitted vectorizer or a list of names, names them."
 
 
 class GSNMF(TransformerMixin, Learned):  # type: ignore[misc]
@@ -338,7 +341,9 @@ class GSNMF(TransformerMixin, Learned):  # type: ignore[misc]
         Table
             One row per component, shown as text or HTML; ``.to_frame()`` makes a DataFrame of it.
         """
-        return component_table(self, n_words, n_samples, *self._names(feature_names, sample_names))
+        table = component_table(self, n_words, n_samples, *self._names(feature_names, sample_names))
+        named = feature_names is not None or hasattr(self, "feature_names_in_")
+        return table if named else replace(table, caption=f"{table.caption}. {_UNNAMED}")
 
     def explain(self, sample: Any, *, feature_names: Any = None, sample_names: Sequence[object] | None = None) -> Table:
         """Which anchor features and pure samples make up one sample.
