@@ -36,7 +36,8 @@ demo: $(VENV)/installed-cli
 
 # One process per core, each with one thread: faster than one process whose kernels share the cores
 PYTEST := pytest -n auto --dist worksteal
-RUN_TESTS := NUMBA_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m $(PYTEST)
+# Bytecode is kept, whatever the user's habit: tests start dozens of processes that import the package
+RUN_TESTS := PYTHONDONTWRITEBYTECODE= NUMBA_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m $(PYTEST)
 
 test: $(VENV)/installed-test
 	$(RUN_TESTS) -m "not long" $(PYTEST_ARGS)
@@ -76,8 +77,8 @@ format: $(VENV)/installed-dev
 docs: $(VENV)/installed-docs
 	mkdir -p build/docs
 	find build/docs -mindepth 1 -maxdepth 1 ! -name gallery -exec rm -rf {} +
-	cp -Rp docs/. build/docs
-	cp -p CHANGELOG.md CONTRIBUTING.md build
+	cp -R docs/. build/docs
+	cp CHANGELOG.md CONTRIBUTING.md build
 	$(BIN)/python -m sphinx -W --keep-going -n -q -b html -d build/doctrees -c docs build/docs build/site
 
 dist: $(TOOLS)/installed

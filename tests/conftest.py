@@ -1,3 +1,4 @@
+import gc
 import os
 
 import numpy as np
@@ -13,6 +14,12 @@ settings.register_profile(
     "steady", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 settings.load_profile("steady")
+
+
+def pytest_collection_finish():
+    """Spare the garbage collector the modules and the thousands of collected tests, which live to the end."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

@@ -97,9 +97,20 @@ def test_smallest_is_what_trying_all_finds(seed):
     assert not any(all_decompositions(matrix, size) for size in smaller)
 
 
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=6)
 @given(SEEDS)
 def test_pairs_are_what_trying_all_finds(seed):
+    assert_pairs_are_what_trying_all_finds(seed)
+
+
+@pytest.mark.long
+@settings(deadline=None, max_examples=40)
+@given(SEEDS)
+def test_pairs_of_many_matrices_are_what_trying_all_finds(seed):
+    assert_pairs_are_what_trying_all_finds(seed)
+
+
+def assert_pairs_are_what_trying_all_finds(seed):
     matrix = small_matrix(seed, sides=(3, 5))
     m, n = matrix.shape
     for size in range(1, m + n + 1):

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 import scipy.io
 import scipy.sparse as sp
+from typer.testing import CliRunner
 
 import gsnmf
-from gsnmf.commands import run
+from gsnmf.commands import app, run
 from gsnmf.datasets import planted
 from gsnmf.factorization.saving import load_provenance
 from processes import PATIENCE, hear_interrupts
@@ -350,23 +351,26 @@ class TestHelp:
         for expected in ("Examples:", "Exit codes:", ".parquet", "report.html", "--tfidf", "130"):
             assert expected in text
 
-    @pytest.mark.parametrize(
-        ("words", "expected"),
-        [
-            ("gsnmf fac", "factorize"),
-            ("gsnmf factorize --method spa-", "spa-both"),
-            ("gsnmf factorize --eff", "--effort"),
-        ],
-    )
-    def test_completion(self, words, expected):
-        environment = {
-            **os.environ,
+    @staticmethod
+    def asking(words):
+        """What a shell sets to ask for completions of its last word."""
+        return {
             "_GSNMF_COMPLETE": "complete_bash",
             "COMP_WORDS": words,
             "COMP_CWORD": str(len(words.split()) - 1),
         }
-        outcome = gsnmf_process(env=environment)
+
+    @pytest.mark.parametrize(
+        ("words", "expected"),
+        [("gsnmf factorize --method spa-", "spa-both"), ("gsnmf factorize --eff", "--effort")],
+    )
+    def test_completion(self, words, expected):
+        outcome = CliRunner().invoke(app, [], env=self.asking(words), prog_name="gsnmf")
         assert expected in outcome.stdout.split()
+
+    def test_completion_in_a_process_of_its_own(self):
+        outcome = gsnmf_process(env={**os.environ, **self.asking("gsnmf fac")})
+        assert "factorize" in outcome.stdout.split()
 
 
 @pytest.mark.long

@@ -99,7 +99,7 @@ def test_wrong_arguments(planted_data, planted_result):
 def test_report_and_command(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     np.save("m.npy", planted((24, 16), 2, 1, noise_level=0.02, random_state=0).matrix)
-    arguments = ["factorize", "m.npy", "--rank", "2-3", "--effort", "fast", "--stability", "--map"]
+    arguments = ["factorize", "m.npy", "--rank", "2-3", "--method", "gspa", "--stability", "--map"]
     assert run(arguments) == 0
     printed = capsys.readouterr().out
     assert "The error on left-out entries" in printed
@@ -115,7 +115,7 @@ def test_report_and_command(tmp_path, monkeypatch, capsys):
 
 def test_topics_show_it(tmp_path):
     texts = ["tea and cake", "green tea", "tea with cake", "cars on roads", "cars", "fast cars on roads"] * 2
-    model = gsnmf.applications.topics(texts, 2, min_df=1, effort="fast", stability=True)
+    model = gsnmf.applications.topics(texts, 2, min_df=1, method="gspa", stability=True)
     assert model.stability.overall.shape == model.stability.similarity.shape == (2,)
     model.report(tmp_path / "page.html")
     assert "stability <b>" in (tmp_path / "page.html").read_text(encoding="utf-8")
