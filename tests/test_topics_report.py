@@ -12,7 +12,7 @@ import gsnmf
 from gsnmf.applications import topics
 from gsnmf.applications.topic_modelling import reporting
 from gsnmf.applications.topic_modelling.reporting import gather_documents
-from gsnmf.benchmarks.topics import compare_on_many, measure, simulated_documents
+from gsnmf.benchmarks.topics import compare_on_many, compare_on_tables, measure, simulated_documents
 from gsnmf.commands import run
 from gsnmf.datasets.paper import PaperMatrix
 from gsnmf.explanation.comparison import compare
@@ -235,3 +235,9 @@ def test_benchmark_on_many_documents(capsys):
     assert [line.split("  ")[0] for line in printed.splitlines() if line.startswith(("GSNMF", "NMF"))] == [
         "GSNMF", "GSNMF fast", "GSNMF members=3", "GSNMF members=3 fast", "NMF",
     ]  # fmt: skip
+
+
+def test_benchmark_on_other_tables(capsys):
+    compare_on_tables(["iris"])
+    ours, strongest = capsys.readouterr().out.splitlines()[-1].split()[2:5:2]
+    assert float(ours) > float(strongest)
