@@ -104,7 +104,7 @@ def _row(data: PaperMatrix) -> list[str]:
     if stored > _MOST_ENTRIES:
         return []
     began = time.process_time()
-    choice = gsnmf.choose_rank(data.matrix, n_repeats=3, effort="fast")
+    choice = gsnmf.choose_rank(data.matrix, effort="fast")
     at = int(np.flatnonzero(choice.ranks == choice.rank)[0])
     return [
         data.name,

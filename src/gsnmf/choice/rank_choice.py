@@ -59,6 +59,7 @@ if TYPE_CHECKING:
 
 USUAL_RANKS = range(2, 31)
 """The ranks that are tried by default."""
+_REPEATS: dict[Effort, int] = {"fast": 3, "balanced": 5, "best": 5}
 _WORK: dict[Effort, float] = {"fast": 1.0, "balanced": 6.0, "best": 50.0}
 """Nominal seconds of the exchanges of all ranks together, for each repeat."""
 _CANDIDATES: dict[Effort, int] = {"fast": 100, "balanced": 100, "best": 300}
@@ -146,7 +147,7 @@ def choose_rank(
     matrix: Any,
     ranks: Iterable[int] = USUAL_RANKS,
     *,
-    n_repeats: int = 5,
+    n_repeats: int | None = None,
     left_out: float = 0.1,
     least_gain: float = 0.006,
     effort: Effort = "balanced",
@@ -168,8 +169,9 @@ def choose_rank(
         Finite and nonnegative.
     ranks : ints
         The ranks to try. Those above the smaller dimension of the matrix are left out.
-    n_repeats : int
-        How often to leave out entries, different ones each time.
+    n_repeats : int, optional
+        How often to leave out entries, different ones each time: by default three times with effort "fast", otherwise
+        five times.
     left_out : float
         Share of the entries that is left out each time; for a sparse matrix, of the stored entries, along with zeros.
     least_gain : float
@@ -195,7 +197,7 @@ def choose_rank(
     Notes
     -----
     All ranks share the low-rank matrix and the products of the candidates, and each selection starts from the one of
-    the rank before. All ranks together cost about as much as one to eleven factorizations of the largest rank. A sparse
+    the rank before. All ranks together cost about as much as one to eight factorizations of the largest rank. A sparse
     matrix stays sparse.
 
     Examples
@@ -216,7 +218,7 @@ def choose_rank(
             "matrix[:k].compute()."
         )
     tried = _checked_ranks(ranks, held.shape)
-    repeats = check_count(n_repeats, "n_repeats")
+    repeats = _REPEATS[check_effort(effort)] if n_repeats is None else check_count(n_repeats, "n_repeats")
     share = _checked_share(left_out, repeats)
     gain = check_positive(least_gain, "least_gain")
     if held.squared_norm == 0.0:
@@ -226,7 +228,7 @@ def choose_rank(
     search = partial(
         nested_fits,
         ranks=tried,
-        work=_WORK[check_effort(effort)],
+        work=_WORK[effort],
         n_candidates=_CANDIDATES[effort],
         constraints=constraints,
     )
