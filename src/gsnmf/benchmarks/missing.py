@@ -11,20 +11,22 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.impute import KNNImputer, SimpleImputer
 
-from gsnmf.benchmarks._measuring import machine_facts, print_table, seconds
+from gsnmf.benchmarks._measuring import machine_facts, megabytes, print_table, resident_bytes, seconds
 from gsnmf.datasets import planted
 from gsnmf.datasets.ground_truth import Planted
 from gsnmf.factorization.functions import factorize
 from gsnmf.kernels.threads import single_threaded_blas
 from gsnmf.matrices.observed import observe
 from gsnmf.nmf.hierarchical_least_squares import hals
-from gsnmf.support.arrays import Doubles, Flags
+from gsnmf.support.arrays import Doubles, Flags, Indices
 from gsnmf.weights import fit_weights
 from gsnmf.weights.observed import solve_observed_weights
 
@@ -42,6 +44,8 @@ def run(quick: bool) -> None:
     title = f"error on hidden entries / noise, {_SHAPE[0]} x {_SHAPE[1]}, noise {_NOISE:.0%}"
     print_table(title, header, _predictions(2 if quick else _MATRICES))
     print_table("cost", ("what", "with", "without", "ratio", "target"), _costs(quick))
+    of_ratings = ("ratings", "matrix", "indices found", "error on hidden / noise", "processor time", "peak")
+    print_table(f"ratings, six columns and four rows, noise {_NOISE:.0%}", of_ratings, [_of_ratings(quick)])
 
 
 def _at_random(share: float) -> _Hide:
@@ -129,6 +133,56 @@ def _costs(quick: bool) -> Iterator[tuple[str, ...]]:
         lambda: fit_weights(samples, [], range(8)),
         "<= 2x",
     )
+
+
+def _of_ratings(quick: bool) -> tuple[str, ...]:
+    shape, n_ratings = ((300, 200), 6_000) if quick else ((100_000, 20_000), 10_000_000)
+    rng = np.random.default_rng(0)
+    ratings, truth = _ratings(shape, n_ratings, rng)
+    start = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        result = factorize(ratings, sum(_PLANTED), effort="fast", missing_values="unstored")
+    spent = time.process_time() - start
+    found = np.isin(result.columns, truth.columns).sum() + np.isin(result.rows, truth.rows).sum()
+    i, j = (rng.integers(0, length, 100_000) for length in shape)
+    expected = truth.at(i, j)
+    predicted = np.einsum("ek,ke->e", result.W[i], result.H[:, j])
+    error = np.sqrt(np.mean((predicted - expected) ** 2) + truth.noise**2) / truth.noise
+    sizes = f"{ratings.nnz:,}", f"{shape[0]:,} x {shape[1]:,}"
+    peak = megabytes(resident_bytes("VmHWM"))
+    return *sizes, f"{found} of {sum(_PLANTED)}", f"{error:.2f}", seconds(spent), peak
+
+
+@dataclass(frozen=True)
+class _Ratings:
+    """Where the planted columns and rows are, and the factors that make up everything."""
+
+    columns: Indices
+    rows: Indices
+    left: Doubles
+    right: Doubles
+    noise: float
+
+    def at(self, i: Indices, j: Indices) -> Doubles:
+        """Entries without noise."""
+        return np.asarray(np.einsum("ek,ke->e", self.left[i], self.right[:, j]))
+
+
+def _ratings(shape: tuple[int, int], n_ratings: int, rng: np.random.Generator) -> tuple[sp.csr_array, _Ratings]:
+    """Entries at random places of a matrix that some of its columns and rows make up; they cross in zeros."""
+    (m, n), (r1, r2) = shape, _PLANTED
+    columns, rows = rng.choice(n, r1, replace=False), rng.choice(m, r2, replace=False)
+    left = np.hstack([rng.random((m, r1)), 0.4 * rng.dirichlet(np.full(r2, 0.3), m)])
+    right = np.vstack([0.6 * rng.dirichlet(np.full(r1, 0.3), n).T, rng.random((r2, n))])
+    left[rows], right[:, columns] = np.eye(r1 + r2)[r1:], np.eye(r1 + r2)[:, :r1]
+    places = np.unique(rng.integers(0, m * n, n_ratings))
+    truth = _Ratings(columns, rows, left, right, 0.0)
+    entries = truth.at(places // n, places % n)
+    noise = _NOISE * float(np.sqrt(np.mean(entries**2)))
+    entries = np.maximum(entries + noise * rng.normal(size=entries.size), 0.0)
+    indptr = np.searchsorted(places, n * np.arange(m + 1))
+    return sp.csr_array((entries, places % n, indptr), shape=shape), replace(truth, noise=noise)
 
 
 def _ratio(name: str, work: Callable[[], Any], peer: Callable[[], Any], target: str) -> tuple[str, ...]:
