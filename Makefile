@@ -14,6 +14,11 @@ TOOLS := .venv-tools
 # Threads that wait must sleep: spinning ones made a kernel on a small problem 400 times slower on a busy machine
 export OMP_WAIT_POLICY ?= PASSIVE
 
+# A module is compiled when it is first imported, and its bytecode is kept: pip would compile thousands that nobody
+# imports, which takes longer than installing them, and tests start dozens of processes that all import the package
+export PYTHONDONTWRITEBYTECODE :=
+PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --no-compile
+
 .PHONY: demo test test-all coverage test-lowest hostile lint types format docs dist clean help
 .DEFAULT_GOAL := help
 
@@ -36,8 +41,7 @@ demo: $(VENV)/installed-cli
 
 # One process per core, each with one thread: faster than one process whose kernels share the cores
 PYTEST := pytest -n auto --dist worksteal
-# Bytecode is kept, whatever the user's habit: tests start dozens of processes that import the package
-RUN_TESTS := PYTHONDONTWRITEBYTECODE= NUMBA_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m $(PYTEST)
+RUN_TESTS := NUMBA_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m $(PYTEST)
 
 test: $(VENV)/installed-test
 	$(RUN_TESTS) -m "not long" $(PYTEST_ARGS)
@@ -97,16 +101,16 @@ $(BIN)/python:
 
 # dev includes test, and test includes cli
 $(STAMPS): $(VENV)/installed-%: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	$(BIN)/python $(PIP_INSTALL) --editable '.[$*]'
 	@touch $@
 
 $(LOWEST)/installed: pyproject.toml
 	$(PYTHON) -m venv $(LOWEST)
-	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check uv
+	$(LOWEST)/bin/python $(PIP_INSTALL) uv
 	$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct --editable '.[test]'
 	@touch $@
 
 $(TOOLS)/installed:
 	$(PYTHON) -m venv $(TOOLS)
-	$(TOOLS)/bin/python -m pip install --quiet --disable-pip-version-check build twine
+	$(TOOLS)/bin/python $(PIP_INSTALL) build twine
 	@touch $@

@@ -419,11 +419,11 @@ SELECTORS = pytest.mark.parametrize("select", [convex_selection, fast_gradient_s
     ("generate", "noise"),
     [
         (fully_random, 0.01),
-        (fully_random, 0.113),
+        pytest.param(fully_random, 0.113, marks=pytest.mark.long),
         (fully_random, 0.336),
-        (fully_random, 0.483),
+        pytest.param(fully_random, 0.483, marks=pytest.mark.long),
         (middle_points, 0.01),
-        (middle_points, 0.113),
+        pytest.param(middle_points, 0.113, marks=pytest.mark.long),
         (middle_points, 0.234),
     ],
 )

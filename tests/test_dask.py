@@ -3,7 +3,7 @@
 import itertools
 from collections import Counter
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -384,8 +384,10 @@ class TestLazyResults:
 
     matrix = random_matrix((60, 24), 9)
 
-    def result(self, form="dense", chunks=(17, 10), method="gspa", rank=6):
-        return gsnmf.factorize(to_dask(self.matrix, chunks, FORMS[form]), rank, method=method)
+    @classmethod
+    @cache
+    def result(cls, form="dense", method="gspa"):
+        return gsnmf.factorize(to_dask(cls.matrix, (17, 10), FORMS[form]), 6, method=method)
 
     @pytest.mark.parametrize(
         ("form", "method"),

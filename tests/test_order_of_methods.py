@@ -8,12 +8,14 @@ from gsnmf.datasets import fully_random, middle_points
 from gsnmf.metrics import accuracy, distance_to_ground_truth
 from gsnmf.nmf import hals, minimum_volume
 
-SEEDS = range(3)
 LEVEL = 0.0546
 
 
-def draws(make):
-    return [make(LEVEL, random_state=seed) for seed in SEEDS]
+N_DRAWS = pytest.mark.parametrize("n_draws", [1, pytest.param(3, marks=pytest.mark.long)])
+
+
+def draws(make, number):
+    return [make(LEVEL, random_state=seed) for seed in range(number)]
 
 
 def mean_accuracy(truths, method):
@@ -27,9 +29,10 @@ def mean_accuracy(truths, method):
     return np.mean(found)
 
 
+@N_DRAWS
 @pytest.mark.parametrize("make", [fully_random, middle_points])
-def test_accuracy(make):
-    truths = draws(make)
+def test_accuracy(make, n_draws):
+    truths = draws(make, n_draws)
     scores = {name: mean_accuracy(truths, name) for name in ("convex", "gs-fgm", "gspa", "spa-both")}
     assert scores["convex"] == scores["gs-fgm"] == 1.0
     assert 0.9 <= scores["gspa"] <= 1.0
@@ -40,9 +43,10 @@ def test_accuracy(make):
         assert share <= scores["spa-both"] < scores["gspa"]
 
 
+@N_DRAWS
 @pytest.mark.parametrize("make", [fully_random, middle_points])
-def test_distance_to_the_ground_truth(make):
-    for truth in draws(make):
+def test_distance_to_the_ground_truth(make, n_draws):
+    for truth in draws(make, n_draws):
         rank = truth.columns.size + truth.rows.size
         ours = gsnmf.factorize(truth.matrix, (truth.columns.size, truth.rows.size), method="convex")
         own = distance_to_ground_truth(ours.W, ours.H, truth.W, truth.H)

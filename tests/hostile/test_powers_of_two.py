@@ -39,7 +39,7 @@ def _choices(matrix, rank, method):
     )
 
 
-@pytest.mark.parametrize("hold", [np.asarray, sp.csr_array, sp.csc_array])
+@pytest.mark.parametrize("hold", [np.asarray, sp.csr_array, pytest.param(sp.csc_array, marks=pytest.mark.long)])
 @pytest.mark.parametrize("method", [method.name for method in methods()])
 def test_every_method(method, hold):
     M = _matrix()
