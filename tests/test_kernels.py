@@ -13,7 +13,16 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import nnls
 
 import gsnmf
-from gsnmf.kernels import convex_hull, coordinate_descent, least_squares, reductions, simplex, sparse_products, threads
+from gsnmf.kernels import (
+    active_set,
+    convex_hull,
+    coordinate_descent,
+    least_squares,
+    reductions,
+    simplex,
+    sparse_products,
+    threads,
+)
 from gsnmf.kernels.active_set import Points
 from gsnmf.kernels.convex_hull import project_on_hull
 from gsnmf.kernels.least_squares import nonnegative_least_squares, nonnegative_quadratic, passive_inverses
@@ -51,6 +60,30 @@ def test_nonnegative_least_squares_is_that_of_scipy(policy, n, dependent):
             assert_allclose(x, expected, atol=1e-10)
 
 
+def full_exchanges_end(gram, linear):
+    """Whether exchanging all indices of the wrong sign at once, from none on, ever leaves none."""
+    passive, seen = np.zeros(len(linear), dtype=bool), set()
+    while passive.tobytes() not in seen:
+        seen.add(passive.tobytes())
+        x = np.zeros(len(linear))
+        x[passive] = np.linalg.solve(gram[np.ix_(passive, passive)], linear[passive])
+        wrong = np.where(passive, x < 0, linear - gram @ x > 1e-12)
+        if not wrong.any():
+            return True
+        passive ^= wrong
+    return False
+
+
+def test_pivoting_ends_where_full_exchanges_go_round_in_circles(policy):
+    columns = np.array([[-22, 19, 31, 27], [74, -78, 15, -66], [3, -57, -35, 3], [-64, -17, -87, 70]], dtype=float)
+    R = np.linalg.qr(columns / np.linalg.norm(columns, axis=0))[1]
+    gram, targets = R.T @ R, np.random.default_rng(RNG_SEED).standard_normal((300, 4))
+    assert not all(full_exchanges_end(gram, R.T @ target) for target in targets)
+    X = np.zeros((300, 4))
+    assert least_squares._pivot(X, np.ascontiguousarray(R.T), gram, targets, by_gram=False).size == 0
+    assert_allclose(X, [nnls(R, target)[0] for target in targets], atol=1e-9)
+
+
 def test_quadratic_and_least_squares_agree(policy):
     rng = np.random.default_rng(RNG_SEED)
     R, targets = triangle(rng, 8), rng.standard_normal((150, 8))
@@ -74,6 +107,23 @@ def test_quadratic_problems_with_columns_that_nearly_depend(policy, monkeypatch)
     assert X.min() >= 0.0
     for x, target in zip(X, targets, strict=True):
         assert_allclose(np.linalg.norm(R @ x - target), nnls(R, target)[1], atol=3 * sine)
+
+
+@pytest.mark.parametrize(
+    ("x", "z", "expected"),
+    [
+        ([1.0, 2.0, 4.0], [3.0, 5.0, 7.0], [3.0, 5.0, 7.0]),
+        ([1.0, 2.0, 4.0], [-1.0, 6.0, -12.0], [0.5, 3.0, 0.0]),  # a quarter of the way
+        ([4.0, 2.0, 1.0], [-12.0, 6.0, -1.0], [0.0, 3.0, 0.5]),
+        ([1.0, 2.0, 4.0], [0.0, 6.0, 8.0], [0.0, 6.0, 8.0]),  # all the way, where one is zero
+        ([1.0, 0.0, 4.0], [3.0, -1.0, 5.0], [1.0, 0.0, 4.0]),  # no way at all
+    ],
+)
+def test_weights_move_until_one_is_zero(x, z, expected):
+    plain = getattr(active_set.move, "py_func", active_set.move)
+    order, moved = np.array([2, 0, 1]), np.array([*x, 9.0])
+    assert plain(moved, np.array(z)[order], order, 3) == (0.0 in expected)
+    assert_array_equal(moved, [*expected, 9.0])
 
 
 def test_inverses_on_the_positive_entries(policy):

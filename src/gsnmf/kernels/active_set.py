@@ -195,11 +195,11 @@ def active_set(
         for i in range(x.size):
             slopes[i] = slope(columns, i, residual)
             level += x[i] * slopes[i] if with_sum else 0.0
-        entering, steepest = int(np.int64(-1)), level + threshold
+        entering, steepest = x.size, level + threshold
         for i in range(x.size):
             if slopes[i] > steepest and x[i] == 0.0 and blocked[i] == 0.0:
                 entering, steepest = i, slopes[i]
-        if entering < 0:
+        if entering == x.size:
             break
         if not append(gram, entering, lower, indices, size):  # dependent on the others: its slope is only rounding
             blocked[entering] = 1.0
@@ -207,12 +207,11 @@ def active_set(
         size += 1
         for i in range(x.size):
             blocked[i] = 0.0
+        blocked[entering] = 1.0  # counts only where it leaves at once: its slope was rounding again
         while True:
             least_squares(columns, indices, size, target, with_sum, lower, buffers)
             if not move(x, z, indices, size):
                 break
-            if x[entering] == 0.0:  # it entered and left at once: rounding again
-                blocked[entering] = 1.0
             size = without_zeros(x, gram, lower, indices, size)
     return level
 
@@ -220,17 +219,17 @@ def active_set(
 @compiled(inner=True, reordered=True)
 def move(x: Doubles, z: Doubles, indices: NDArray[np.int64], size: int) -> bool:
     """Go from x towards z until a weight would become negative; return whether one became zero on the way."""
-    step, leaving = 1.0, int(np.int64(-1))
+    step, leaving = 1.0, size
     for a in range(size):
         i = indices[a]
         if z[a] <= 0.0 and x[i] <= step * (x[i] - z[a]):
-            step, leaving = (x[i] / (x[i] - z[a]) if x[i] > 0.0 else 0.0), i
+            step, leaving = (x[i] / (x[i] - z[a]) if x[i] > 0.0 else 0.0), a
     for a in range(size):
         i = indices[a]
-        x[i] = z[a] if leaving < 0 else max(0.0, x[i] + step * (z[a] - x[i]))
-    if leaving >= 0:
-        x[leaving] = 0.0
-    return leaving >= 0
+        x[i] = z[a] if leaving == size else max(0.0, x[i] + step * (z[a] - x[i]))
+    if leaving < size:
+        x[indices[leaving]] = 0.0
+    return leaving < size
 
 
 @compiled(inner=True, reordered=True)
