@@ -151,6 +151,11 @@ def test_documents_have_the_labels_of_the_estimator(collection, members):
     np.testing.assert_array_equal(model.order[model.document_topics], labels)
 
 
+def test_more_topics_than_documents_and_words():
+    with pytest.raises(ValueError, match="rank must be at most 2 for 2 documents with 1 word; got 5"):
+        topics(["a text alone", "another line of text"], 5)
+
+
 def test_a_text_apart_from_all_topics_goes_with_the_largest():
     texts = ["tea cake", "tea cake", "tea", "cars roads", "cars roads", "whale"]
     model = topics(texts, 2, min_df=1)

@@ -18,6 +18,7 @@ from gsnmf.estimators.grouping import NO_GROUP, learn_groups
 from gsnmf.matrices import wrap
 from gsnmf.results import Factorization
 from gsnmf.search.effort import Effort
+from gsnmf.support.words import counted
 
 
 def topics(
@@ -106,6 +107,7 @@ def topics(
         choice = _chosen_rank(matrix, rank, effort)
     tell("Choosing words and documents")
     number = choice.rank if choice else rank
+    _check_number(number, matrix.shape)
     result = gsnmf.factorize(matrix, number, method=method, effort=effort, members=members)
     sure = None
     if stability:
@@ -129,6 +131,15 @@ def _chosen_rank(matrix: sp.csr_array, rank: str | range, effort: Effort) -> Ran
     if isinstance(rank, str) and rank != "auto":
         raise ValueError(f"rank must be a number, a pair, a range or 'auto'; got {rank!r}.")
     return choose_rank(matrix, rank if isinstance(rank, range) else USUAL_RANKS, effort=effort)
+
+
+def _check_number(rank: Any, shape: tuple[int, int]) -> None:
+    """Raise if there are fewer documents and fewer words than topics, in these words rather than as a matrix."""
+    if isinstance(rank, int) and rank > max(shape):
+        raise ValueError(
+            f"rank must be at most {max(shape)} for {counted(shape[0], 'document')} with {counted(shape[1], 'word')}; "
+            f"got {rank}. Rare words, in fewer documents than min_df, are left out."
+        )
 
 
 def _assigned(matrix: sp.csr_array, result: Factorization) -> dict[str, Any]:
