@@ -5,7 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 EXTRAS := cli test dev docs
 STAMPS := $(EXTRAS:%=$(VENV)/installed-%)
-KERNEL_TESTS := $(patsubst %,tests/test_%.py,kernels projection simplex sum_to_one weights) src/gsnmf/kernels
+KERNEL_TESTS := $(patsubst %,tests/test_%.py,kernels projection simplex sum_to_one weights) src/gsnmf/kernels \
+	tests/test_members.py::test_best_change_is_the_best_of_all tests/test_members.py::test_weights_of_dependent_members
 LOWEST := .venv-lowest
 LOWEST_TESTS := $(addprefix tests/,test_package.py test_public_names.py test_cli.py test_estimator.py test_kernels.py test_matrices.py \
 	test_readers.py test_saving.py test_weights.py test_dask.py test_plotting.py test_unmixing_files.py)
@@ -49,12 +50,13 @@ test: $(VENV)/installed-test
 test-all: $(VENV)/installed-test
 	$(RUN_TESTS) $(PYTEST_ARGS)
 
-# What is compiled cannot be seen, so the tests of the kernels run once more as plain Python
+# What is compiled cannot be seen, so the tests of the kernels and every loop run once more as plain Python
 coverage: $(VENV)/installed-test
 	rm -rf build/coverage
 	mkdir -p build/coverage
 	NUMBA_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m coverage run -m $(PYTEST) $(PYTEST_ARGS)
 	NUMBA_DISABLE_JIT=1 OMP_NUM_THREADS=1 $(BIN)/python -m coverage run -m $(PYTEST) $(KERNEL_TESTS)
+	NUMBA_DISABLE_JIT=1 NUMBA_NUM_THREADS=2 OMP_NUM_THREADS=1 $(BIN)/python -m coverage run tests/every_loop.py
 	$(BIN)/python -m coverage combine
 	$(BIN)/python -m coverage report
 

@@ -117,6 +117,7 @@ def test_quadratic_problems_with_columns_that_nearly_depend(policy, monkeypatch)
         ([4.0, 2.0, 1.0], [-12.0, 6.0, -1.0], [0.0, 3.0, 0.5]),
         ([1.0, 2.0, 4.0], [0.0, 6.0, 8.0], [0.0, 6.0, 8.0]),  # all the way, where one is zero
         ([1.0, 0.0, 4.0], [3.0, -1.0, 5.0], [1.0, 0.0, 4.0]),  # no way at all
+        ([1.0, 0.0, 4.0], [3.0, 0.0, 5.0], [1.0, 0.0, 4.0]),
     ],
 )
 def test_weights_move_until_one_is_zero(x, z, expected):
@@ -154,6 +155,31 @@ def test_nearest_point_in_a_hull_meets_the_optimality_conditions(policy):
     slopes = residuals @ points.T
     assert_allclose(slopes.max(axis=1), multipliers, atol=1e-10)
     assert_allclose((slopes - multipliers[:, None])[X > 0], 0.0, atol=1e-10)
+
+
+@pytest.mark.parametrize("exponent", [-70, 70])
+@pytest.mark.parametrize("dependent", [False, True])
+def test_the_unit_of_the_targets_does_not_matter(dependent, exponent):
+    rng = np.random.default_rng(RNG_SEED)
+    R, targets = triangle(rng, 6, dependent=dependent), rng.standard_normal((50, 6))
+    X, scaled = np.zeros((50, 6)), np.zeros((50, 6))
+    nonnegative_least_squares(X, R, targets)
+    nonnegative_least_squares(scaled, R, np.ldexp(targets, exponent))
+    assert_array_equal(scaled, np.ldexp(X, exponent))
+
+
+@pytest.mark.parametrize("exponent", [-70, 70])
+def test_the_unit_of_a_hull_does_not_matter(exponent):
+    rng = np.random.default_rng(RNG_SEED)
+    points, targets = np.zeros((6, 6)), np.zeros((50, 6))
+    points[1:, 1:], targets[:, 1:] = triangle(rng, 5).T, rng.standard_normal((50, 5))
+    weights = []
+    for unit in (0, exponent):
+        X = np.zeros((50, 6))
+        X[:, 0] = 1.0
+        project_on_hull(X, np.empty((50, 6)), np.empty(50), np.ldexp(points, unit), np.ldexp(targets, unit))
+        weights.append(X)
+    assert_array_equal(*weights)
 
 
 def test_division_by_zero_does_not_end_a_projection():
