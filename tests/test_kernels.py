@@ -182,6 +182,30 @@ def test_the_unit_of_a_hull_does_not_matter(exponent):
     assert_array_equal(*weights)
 
 
+def test_a_start_on_dependent_points_of_a_hull_begins_again_at_the_origin():
+    points = np.array([[0.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 1.0, 0.0]])
+    targets = np.array([[0.0, 0.25, 3.0], [0.0, -1.0, 0.0], [0.0, 5.0, 0.0]])
+    X, residuals, multipliers = np.tile([0.0, 0.5, 0.5], (3, 1)), np.empty((3, 3)), np.empty(3)
+    project_on_hull(X, residuals, multipliers, points, targets)
+    assert_allclose(X[:, 0], [0.75, 1.0, 0.0], atol=1e-15)
+    assert_allclose(X[:, 1:].sum(axis=1), [0.25, 0.0, 1.0], atol=1e-15)
+    assert_allclose(residuals, [[0.0, 0.0, 3.0], [0.0, -1.0, 0.0], [0.0, 4.0, 0.0]], atol=1e-15)
+    assert_allclose(multipliers, [0.0, 0.0, 4.0], atol=1e-15)
+
+
+def test_descent_leaves_coordinates_without_curvature_and_ends_at_the_tolerance():
+    gram = np.array([[2.0, 0.0, 1.0], [0.0, 0.0, 0.0], [1.0, 0.0, 2.0]])
+    target, start = np.array([[3.0], [7.0], [3.0]]), np.array([[0.0], [5.0], [0.0]])
+    outcomes = {}
+    for tolerance, max_sweeps in ((0.0, 1), (0.0, 60), (0.5, 60)):
+        X = start.copy()
+        coordinate_descent.descend(X, target, gram, max_sweeps, tolerance)
+        outcomes[tolerance, max_sweeps] = X[:, 0]
+    assert_allclose(outcomes[0.0, 60], [1.0, 5.0, 1.0], atol=1e-15)
+    assert_array_equal(outcomes[0.0, 1], [1.5, 5.0, 0.75])
+    assert_array_equal(outcomes[0.5, 60], [1.125, 5.0, 0.9375])  # the second sweep moves it by less than half
+
+
 def test_division_by_zero_does_not_end_a_projection():
     """Columns of lengths 1e10 and 1e-5, of which the shorter is nothing to the longer one."""
     selection = gsnmf.select(np.array([[1e-7, 1e-5], [1e10, 0.0]]), 2, method="snpa")
