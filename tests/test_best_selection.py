@@ -52,8 +52,12 @@ def test_decreases_are_those_of_the_explicit_residual(container):
     by_column = (np.maximum(matrix.T @ residual, 0) ** 2).sum(axis=1) / (matrix**2).sum(axis=0)
     by_row = (np.maximum(matrix @ residual.T, 0) ** 2).sum(axis=1) / (matrix**2).sum(axis=1)
     by_column[columns] = by_row[rows] = -np.inf
-    np.testing.assert_allclose(pool.columns.decreases(columns, P, pool.rows, rows, Q), by_column, rtol=1e-6, atol=1e-9)
-    np.testing.assert_allclose(pool.rows.decreases(rows, Q, pool.columns, columns, P), by_row, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(
+        pool.columns.decreases(columns, P, pool.rows, rows, Q, pool.team), by_column, rtol=1e-6, atol=1e-9
+    )
+    np.testing.assert_allclose(
+        pool.rows.decreases(rows, Q, pool.columns, columns, P, pool.team), by_row, rtol=1e-6, atol=1e-9
+    )
 
 
 @given(st.integers(0, 2**32 - 1), st.floats(0.2, 1.0))
@@ -68,7 +72,8 @@ def test_every_choice_of_pursuit_lowers_the_error_by_what_it_guarantees(seed, de
         P, Q = pool._plain_weights(fit)
         weights = (P, Q) if best[0] == "c" else (Q, P)
         others = (pool.rows, fit.rows) if best[0] == "c" else (pool.columns, fit.columns)
-        decrease = side.decreases(chosen, weights[0], *others, weights[1])[side.positions(np.array([best[1]]))][0]
+        decreases = side.decreases(chosen, weights[0], *others, weights[1], pool.team)
+        decrease = decreases[side.positions(np.array([best[1]]))][0]
         assert following.squared_error <= fit.squared_error - decrease + 1e-9
         fit = following
 

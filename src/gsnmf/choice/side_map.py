@@ -13,7 +13,8 @@ from gsnmf.matrices import InMemoryMatrix
 from gsnmf.matrices.checks import check_count
 from gsnmf.search.candidates import Candidates, Fit, candidate_pool
 from gsnmf.search.exchange import completed, improved
-from gsnmf.search.trials import Fitted, Trials
+from gsnmf.search.fitted import Fitted
+from gsnmf.search.trials import Trials
 from gsnmf.search.work import Work
 from gsnmf.selection.constraints import Constraints
 from gsnmf.support.arrays import Doubles, Indices

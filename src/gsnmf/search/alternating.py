@@ -16,7 +16,8 @@ import numpy as np
 from gsnmf.kernels.coordinate_descent import descend
 from gsnmf.matrices.protocol import Matrix
 from gsnmf.search.candidates import Fit
-from gsnmf.search.trials import Fitted, Trials
+from gsnmf.search.fitted import Fitted
+from gsnmf.search.trials import Trials
 from gsnmf.selection.constraints import Limits
 from gsnmf.support.arrays import Axis, Doubles, Flags, Indices
 

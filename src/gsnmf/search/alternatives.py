@@ -13,9 +13,10 @@ from gsnmf.matrices.protocol import Matrix
 from gsnmf.results import Factorization
 from gsnmf.results.alternatives import Alternative
 from gsnmf.search.candidates import Candidates, Fit, candidate_pool
+from gsnmf.search.fitted import Fitted
 from gsnmf.search.member_alternatives import QUICK, THOROUGH, member_alternatives
 from gsnmf.search.member_model import Space, model_of
-from gsnmf.search.trials import Exchange, Fitted, Trials
+from gsnmf.search.trials import Exchange, Trials
 from gsnmf.search.work import Work
 from gsnmf.selection.constraints import Constraints, Limits
 from gsnmf.support.arrays import Indices

@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -25,11 +27,12 @@ from gsnmf.results.search import EndReason, SearchRecord, Start
 from gsnmf.search.alternating import alternated, matched_factors, short_nmf
 from gsnmf.search.candidates import Candidates, Fit, candidate_indices
 from gsnmf.search.effort import STAGES, Effort, Progress, Stage, check_effort, check_time_limit
-from gsnmf.search.exchange import PROGRESS, every_exchange, improved, thoroughly_improved
+from gsnmf.search.exchange import PROGRESS, batches, every_exchange, improved, thoroughly_improved
+from gsnmf.search.fitted import Fitted, by_error
 from gsnmf.search.perturbation import perturbed
-from gsnmf.search.starts import start_methods, started
-from gsnmf.search.trials import Fitted, Trials, by_error
-from gsnmf.search.work import Work
+from gsnmf.search.starts import StartMethod, prepared, start_methods, started
+from gsnmf.search.trials import Trials
+from gsnmf.search.work import Clock, Work
 from gsnmf.selection.constraints import Constraints, Limits
 from gsnmf.support.arrays import Axis, Indices
 from gsnmf.support.progress import log_progress
@@ -56,10 +59,18 @@ _PROMISING = 1.05
 """Columns alone, or rows alone, get exchanges if their squared error is at most this many times the best."""
 _MEMORY_OF_STARTS = 1 << 28
 """Bytes that starts may take while they wait for their first exchanges."""
+_FEW_ENTRIES = 1 << 22
+"""Methods run at the same time only on matrices of at most this many entries, because each takes memory of its own."""
+_PERTURBED = 2
+"""Perturbations of the same selection that go on side by side; with more, each would know less of the others."""
 _UNEVEN = 4.0
 """The shorter side of a matrix may have up to this many times its even share of candidates."""
 _SCANS = 60.0
 """The number of candidates is such that all exchanges can be scored this often in a stage."""
+
+
+Task = Callable[[Trials], Fitted]
+"""An independent part of a search."""
 
 
 @dataclass(frozen=True)
@@ -161,10 +172,9 @@ class Search:
         self._stages = STAGES[: [stage.name for stage in STAGES].index(self.effort) + 1]
         self.matrix = matrix
         none = np.empty(0, dtype=np.intp)
-        work = Work(self._stages[-1].work, time.monotonic() + check_time_limit(time_limit))
+        work = Work(self._stages[-1].work, Clock(time.monotonic() + check_time_limit(time_limit)))
         self._trials = Trials(Candidates(matrix, none, none), self.limits, work)
         self._progress = progress or log_progress
-        self._rng = np.random.default_rng(0)
         self._entries = float(matrix.n_stored)
         self._best: Fitted | None = None
         self._starts: dict[str, Start] = {}
@@ -286,17 +296,29 @@ class Search:
     def _make_starts(self, stage: Stage) -> None:
         methods = list(start_methods(self.matrix, self.limits, self._entries, stage.convex_entries))
         for always in (True, False):
-            for method in methods:
-                wanted = method.always == always and method.name not in self._starts
-                affordable = always or (method.seconds <= _AFFORDABLE * stage.work and self._trials.work.left())
-                if wanted and affordable and not self._exact:
-                    self._trials.work.spent += method.seconds
-                    self._start(stage, method.name, *method.choose(self.matrix, self.limits))
+            wanted = [method for method in methods if method.always == always and method.name not in self._starts]
+            for batch in batches(wanted, self._n_starts_at_a_time()):
+                self._run_methods(stage, batch)
             if always:
                 self._wish(stage)
         if self._pursuit_seconds() <= _AFFORDABLE * stage.work and self._trials.work.left() and not self._exact:
             none = np.empty(0, dtype=np.intp)
-            self._start(stage, f"pursuit ({stage.name})", none, none)
+            self._start(stage, {f"pursuit ({stage.name})": (none, none)})
+
+    def _n_starts_at_a_time(self) -> int:
+        """Several if the memory that each takes is small."""
+        return self._trials.n_chains() if self.matrix.in_memory and self._entries <= _FEW_ENTRIES else 1
+
+    def _run_methods(self, stage: Stage, methods: Sequence[StartMethod]) -> None:
+        """Run those methods that the stage can afford, at the same time where there are threads."""
+        work = self._trials.work
+        limit = _AFFORDABLE * stage.work
+        runs = [method for method in methods if method.always or (method.seconds <= limit and work.left())]
+        if self._exact:
+            return
+        work.spent += sum(method.seconds for method in runs)
+        choices = self._trials.candidates.team.map(lambda method: method.choose(self.matrix, self.limits), runs)
+        self._start(stage, dict(zip([method.name for method in runs], choices, strict=True)))
 
     def _pursuit_seconds(self) -> float:
         """Approximate nominal seconds of a pursuit among the candidates."""
@@ -305,12 +327,16 @@ class Search:
         scores = 1.5e-10 * (candidates.columns.indices.size * n + candidates.rows.indices.size * m) * rank**2
         return scores + 2e-9 * (m + n) * rank**3
 
-    def _start(self, stage: Stage, name: str, columns: Indices, rows: Indices) -> Fitted:
-        fitted = started(self._trials, columns, rows)
+    def _start(self, stage: Stage, choices: dict[str, tuple[Indices, Indices]]) -> Fitted | None:
+        """Fit the selections of starts and keep them; return the last one."""
+        ready = [prepared(self._trials, *choice) for choice in choices.values()]
+        tasks = [partial(started, columns=columns, rows=rows) for columns, rows in ready]
+        fitted = None
         norm = self.matrix.squared_norm
-        error = math.sqrt(fitted.squared_error / norm) if norm > 0 else 0.0
-        self._starts[name] = Start(name, error, fitted.fit.columns.size, fitted.fit.rows.size)
-        self._wait(name, fitted, stage)
+        for name, fitted in zip(choices, self._trials.chains(tasks), strict=True):
+            error = math.sqrt(fitted.squared_error / norm) if norm > 0 else 0.0
+            self._starts[name] = Start(name, error, fitted.fit.columns.size, fitted.fit.rows.size)
+            self._wait(name, fitted, stage)
         return fitted
 
     def _wait(self, name: str, fitted: Fitted, stage: Stage) -> None:
@@ -332,14 +358,11 @@ class Search:
         share, until = _STARTING * left / (len(starts) + len(extremes)), work.spent + _STARTING_AT_MOST * left
         found = starts[:1]
         affordable = share >= self._trials.seconds_of_gains(self.limits.size)  # otherwise, all work is for the best
-        for fitted in starts if affordable else []:
+        tasks: list[Task] = [partial(_for_a_share, fitted=fitted, share=share) for fitted in starts]
+        tasks += [self._extreme(n_columns, share) for n_columns in extremes]
+        for batch in batches(tasks if affordable else [], self._trials.n_chains()):
             if work.left(until):
-                found.append(improved(self._trials, fitted, work.spent + share, once=True)[0])
-                self._offer(found[-1], stage)
-        for n_columns in extremes if affordable else []:
-            if work.left(until):
-                found.append(self._improved_extreme(n_columns, work.spent + share))
-                self._offer(found[-1], stage)
+                found += self._offered(batch, stage)
         unique = {frozenset(fitted.identities()): fitted for fitted in sorted(found, key=by_error, reverse=True)}
         return sorted(unique.values(), key=by_error)
 
@@ -360,12 +383,23 @@ class Search:
         enough = _PROMISING * self._best.squared_error
         return sorted(number for number, known in self._extremes.items() if known.squared_error <= enough)
 
-    def _improved_extreme(self, n_columns: int, until: float) -> Fitted:
-        """The best selection with this number of columns, after exchanges that keep the number."""
-        known = self._extremes[n_columns]
-        with self._trials.within(self.limits.with_columns(n_columns)):
-            fitted = self._trials.polished(started(self._trials, known.columns, known.rows))
-            return improved(self._trials, fitted, until, once=True)[0]
+    def _extreme(self, n_columns: int, share: float) -> Task:
+        """Exchanges from the best selection with this number of columns that keep the number."""
+        known, limits = self._extremes[n_columns], self.limits.with_columns(n_columns)
+
+        def improve(trials: Trials) -> Fitted:
+            with trials.within(limits):
+                fitted = trials.polished(started(trials, *prepared(trials, known.columns, known.rows)))
+                return _for_a_share(trials, fitted, share)
+
+        return improve
+
+    def _offered(self, tasks: Sequence[Task], stage: Stage) -> list[Fitted]:
+        """The results of independent tasks, each offered as the best."""
+        found = self._trials.chains(tasks)
+        for fitted in found:
+            self._offer(fitted, stage)
+        return found
 
     def _refine(self, stage: Stage, fits: list[Fitted]) -> None:
         """Go on from the best of these until no exchange helps."""
@@ -376,8 +410,9 @@ class Search:
                 self._offer(better, stage)
             return
         share = _REFINING * max(0.0, stage.work - work.spent) / stage.n_refined
-        for fitted in fits[: stage.n_refined]:
-            self._offer(improved(self._trials, fitted, work.spent + share)[0], stage)
+        tasks = [partial(_for_a_share, fitted=fitted, share=share, once=False) for fitted in fits[: stage.n_refined]]
+        for batch in batches(tasks, self._trials.n_chains()):
+            self._offered(batch, stage)
 
     def _wish(self, stage: Stage) -> None:
         """Starts from the ideal vectors of the best selection, and from the factors of a short NMF started there."""
@@ -390,7 +425,8 @@ class Search:
         self._trials.work.spent += seconds
         W, H = short_nmf(self.matrix, self._best.left, self._best.right, stage.nmf_iterations)
         name = f"nmf ({stage.name})"
-        fitted = self._start(stage, name, *matched_factors(self.matrix, W, H, self.limits))
+        fitted = self._start(stage, {name: matched_factors(self.matrix, W, H, self.limits)})
+        assert fitted is not None
         self._wait(name, alternated(self._trials, fitted, self._entries), stage)
 
     def _perturb(self, stage: Stage) -> None:
@@ -399,20 +435,33 @@ class Search:
         stale = 0
         while stage.patience and trials.work.left() and not self._exact:
             assert self._best is not None
-            if stale == stage.patience:
+            if stale >= stage.patience:
                 if self._certified(stage):
                     return
                 stale = 0
-            self._perturbations += 1
-            trial, _ = improved(
-                trials, perturbed(trials, self._best, self._perturbations, self._rng), limit=stage.limit
-            )
-            stale += 1
+            found = self._perturbed(stage)
+            trial = min(found, key=by_error)
+            stale += len(found)
             if trial.squared_error < (1.0 - _BETTER) * self._best.squared_error:
                 self._perturbations_kept += 1
                 stale = 0
                 self._offer(trials.polished(trial), stage)
             self._report(stage)
+
+    def _perturbed(self, stage: Stage) -> list[Fitted]:
+        """Several perturbations of the best selection, each after exchanges."""
+        assert self._best is not None
+        n_tasks = min(_PERTURBED, self._trials.n_chains())
+        share = max(0.0, stage.work - self._trials.work.spent) / n_tasks
+
+        def task(trials: Trials, fitted: Fitted, number: int) -> Fitted:
+            until = trials.work.spent + share
+            trial = perturbed(trials, fitted, number, np.random.default_rng(number))
+            return improved(trials, trial, until, limit=stage.limit)[0]
+
+        numbers = range(self._perturbations + 1, self._perturbations + n_tasks + 1)
+        self._perturbations += n_tasks
+        return self._trials.chains([partial(task, fitted=self._best, number=number) for number in numbers])
 
     def _certified(self, stage: Stage) -> bool:
         """Whether the best selection survives giving up each index and, if they are few, trying all exchanges."""
@@ -435,6 +484,11 @@ class Search:
         candidates = self._trials.candidates
         n_exchanges = (candidates.columns.indices.size + candidates.rows.indices.size) * self.limits.size
         return n_exchanges * self._trials.work.spent / max(1, self._trials.tried)
+
+
+def _for_a_share(trials: Trials, fitted: Fitted, share: float, once: bool = True) -> Fitted:
+    """Exchanges until none helps or a share of the work is spent."""
+    return improved(trials, fitted, trials.work.spent + share, once=once)[0]
 
 
 def check_included(matrix: Matrix, limits: Limits) -> None:

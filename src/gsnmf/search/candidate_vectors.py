@@ -43,8 +43,11 @@ def candidate_vectors(matrix: Matrix) -> CandidateVectors:
     """An empty collection, in the form that suits the matrix."""
     if not isinstance(matrix, InMemoryMatrix) or max(matrix.shape) < _LONG:
         return _DenseVectors(matrix)
-    sparse = sp.issparse(matrix.submatrix(np.empty(0, dtype=np.intp)))
-    return _SparseVectors(matrix) if sparse else _DenseVectors(matrix)
+    return _SparseVectors(matrix) if _is_sparse(matrix) else _DenseVectors(matrix)
+
+
+def _is_sparse(matrix: InMemoryMatrix) -> bool:
+    return bool(sp.issparse(matrix.submatrix(np.empty(0, dtype=np.intp))))
 
 
 class _DenseVectors(CandidateVectors):

@@ -16,15 +16,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from gsnmf.kernels.reductions import positive_squares
+from gsnmf.kernels.team import Team
 from gsnmf.matrices.protocol import Matrix
 from gsnmf.search.candidate_vectors import GrowingRows, candidate_vectors
+from gsnmf.search.slopes import sums_over_slopes
 from gsnmf.selection.constraints import Limits
 from gsnmf.selection.preselection import largest_and_farthest
 from gsnmf.support.arrays import COLUMNS_AND_ROWS, Axes, Axis, Doubles, Floats, Indices
 from gsnmf.weights.joint import JointProblem, solve_joint
 
-_BLOCK = 1 << 22
-"""How many entries of the slopes are formed at a time."""
 _MEMORY = 1 << 30
 """Bytes that the products of all candidates may take."""
 _MOST_MEMORY = 1 << 36
@@ -123,20 +123,16 @@ class CandidateSide:
         """Where these columns are among the candidates."""
         return self._position[indices]
 
-    def decreases(self, columns: Indices, P: Doubles, other: CandidateSide, rows: Indices, Q: Doubles) -> Doubles:
+    def decreases(
+        self, columns: Indices, P: Doubles, other: CandidateSide, rows: Indices, Q: Doubles, team: Team
+    ) -> Doubles:
         """Guaranteed decrease of the squared error by each candidate; minus infinity for those already chosen.
 
         P and Q are the weights of ``columns`` and of the ``rows`` of the other side, in the units of the matrix.
         """
-        coupling = self.vectors.dot(Q)
-        at_rows = other.positions(rows)
-        decreases = np.empty(self.indices.size)
-        step = max(1, _BLOCK // self.matrix.shape[1])
-        for start in range(0, self.indices.size, step):
-            part = slice(start, start + step)
-            slopes = self.products[part] - self.products[part][:, columns] @ P.T
-            slopes -= other.vectors.combined(coupling[part], at_rows)
-            decreases[part] = positive_squares(slopes)
+        coefficients = np.hstack([self.products_with(columns), self.vectors.dot(Q)])
+        factors = P, other.vectors.as_columns(other.positions(rows))
+        decreases = sums_over_slopes(self.products, coefficients, factors, _positive_squares, team)
         decreases /= self.lengths**2
         decreases[self.positions(columns)] = -np.inf
         return decreases
@@ -158,6 +154,8 @@ class Candidates:
         self.matrix = matrix
         self.columns = CandidateSide(matrix, columns)
         self.rows = CandidateSide(matrix.T, rows)
+        self.team = Team()
+        """Threads that share the scoring."""
 
     def empty(self) -> Fit:
         """The empty selection."""
@@ -206,9 +204,9 @@ class Candidates:
         P, Q = self._plain_weights(fit)
         by_column, by_row = np.zeros(self.columns.indices.size), np.zeros(self.rows.indices.size)
         if "columns" in axes:
-            by_column = self.columns.decreases(fit.columns, P, self.rows, fit.rows, Q)
+            by_column = self.columns.decreases(fit.columns, P, self.rows, fit.rows, Q, self.team)
         if "rows" in axes:
-            by_row = self.rows.decreases(fit.rows, Q, self.columns, fit.columns, P)
+            by_row = self.rows.decreases(fit.rows, Q, self.columns, fit.columns, P, self.team)
         everything = np.concatenate([by_column, by_row])
         order = np.argsort(-everything, kind="stable")[:count]
         n = by_column.size
@@ -242,3 +240,7 @@ class Candidates:
             row_lengths=row_lengths,
             squared_norm=self.matrix.squared_norm,
         )
+
+
+def _positive_squares(slopes: Doubles, _coefficients: Doubles, _factors: Doubles) -> Doubles:
+    return positive_squares(slopes)

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
 
-from gsnmf.search.trials import BATCH, Exchange, Fitted, Trials, by_error
+from gsnmf.search.fitted import Fitted, by_error
+from gsnmf.search.trials import BATCH, Exchange, Trials
 from gsnmf.support.arrays import Axes, Axis
 
 _Item = TypeVar("_Item")
@@ -75,7 +77,7 @@ def improved(
             return fitted, False
         queue = _queue(trials, fitted, failed, n_kept)[:limit]
         better = None
-        for batch in _batches(queue, trials.batch_size(fitted)):
+        for batch in batches(queue, trials.batch_size(fitted)):
             if not trials.work.left(until):
                 return fitted, False
             better = _best_of(trials, fitted, [trials.exchange(fitted, *entry) for entry in batch])
@@ -94,7 +96,7 @@ def every_exchange(trials: Trials, fitted: Fitted, until: float) -> tuple[Fitted
     """Try every allowed exchange until one helps; return whether all were tried and none did."""
     gains = trials.gains(fitted)
     order = np.argsort(-gains, axis=None, kind="stable")[: np.count_nonzero(np.isfinite(gains))]
-    for batch in _batches(order.tolist(), trials.batch_size(fitted)):
+    for batch in batches(order.tolist(), trials.batch_size(fitted)):
         if not trials.work.left(until):
             return fitted, False
         places = [divmod(entry, gains.shape[1]) for entry in batch]
@@ -177,27 +179,32 @@ def _best_of(trials: Trials, fitted: Fitted, exchanges: list[Exchange]) -> Fitte
 
 
 def _after_giving_up(trials: Trials, fitted: Fitted, until: float) -> Fitted | None:
-    """The first better selection from giving up one index, fitting the others and choosing again."""
-    goal = (1.0 - PROGRESS) * fitted.squared_error
-    fixed = trials.fixed(fitted)
-    for position in np.argsort(trials.worths(fitted), kind="stable"):
-        if fixed[position]:
-            continue
+    """The best of the first better selections from giving up one index, fitting the others and choosing again."""
+    order = np.argsort(trials.worths(fitted), kind="stable")
+    free = order[~trials.fixed(fitted)[order]].tolist()
+    for batch in batches(free, trials.n_chains()):
         if not trials.work.left(until):
             return None
-        smaller = trials.refitted(trials.of(trials.candidates.without(fitted.fit, int(position))), _ROUNDS)
-        axes = allowed_axes(trials, smaller)
-        best = trials.candidates.best(smaller.fit, _PER_INDEX + 1, axes)
-        count_scores(trials, smaller)
-        dropped = fitted.identity(int(position))
-        grown = [trials.candidates.extended(smaller.fit, *choice) for choice in best if choice != dropped]
-        found = trials.all([trials.of(fit) for fit in grown[:BATCH]], _ROUNDS, goal)
-        better = min(found, key=by_error, default=fitted)
-        if better.squared_error < goal:
+        found = trials.chains([partial(_chosen_again, fitted=fitted, position=position) for position in batch])
+        better = min(found, key=by_error)
+        if better.squared_error < (1.0 - PROGRESS) * fitted.squared_error:
             trials.kept += 1
             return trials.refitted(better, _KEPT_ROUNDS)
     return None
 
 
-def _batches(items: Sequence[_Item], size: int) -> Iterator[Sequence[_Item]]:
+def _chosen_again(trials: Trials, fitted: Fitted, position: int) -> Fitted:
+    """The best selection with another index in place of one, chosen after the others are fitted without it."""
+    smaller = trials.refitted(trials.of(trials.candidates.without(fitted.fit, position)), _ROUNDS)
+    best = trials.candidates.best(smaller.fit, _PER_INDEX + 1, allowed_axes(trials, smaller))
+    count_scores(trials, smaller)
+    dropped = fitted.identity(position)
+    grown = [trials.candidates.extended(smaller.fit, *choice) for choice in best if choice != dropped]
+    goal = (1.0 - PROGRESS) * fitted.squared_error
+    found = trials.all([trials.of(fit) for fit in grown[:BATCH]], _ROUNDS, goal)
+    return min(found, key=by_error, default=fitted)
+
+
+def batches(items: Sequence[_Item], size: int) -> Iterator[Sequence[_Item]]:
+    """Consecutive parts of a sequence, all but the last with ``size`` items."""
     return (items[start : start + size] for start in range(0, len(items), size))

@@ -14,9 +14,9 @@ import numpy as np
 
 from gsnmf.kernels.threads import blas_threads
 from gsnmf.results.alternatives import Alternative
+from gsnmf.search.descent import descend_jointly
 from gsnmf.search.member_fits import MixedSide, Mixture
 from gsnmf.search.member_model import MixedModel
-from gsnmf.search.trials import descend_jointly
 from gsnmf.support.arrays import Axis, Doubles
 from gsnmf.weights.joint import JointProblem, solve_joint
 

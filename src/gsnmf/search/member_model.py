@@ -14,8 +14,8 @@ import numpy as np
 
 from gsnmf.matrices.in_memory import InMemoryMatrix
 from gsnmf.results import Factorization
+from gsnmf.search.descent import descend_jointly
 from gsnmf.search.member_fits import MixedSide, Mixture, Pool
-from gsnmf.search.trials import descend_jointly
 from gsnmf.search.work import Work
 from gsnmf.selection.constraints import Limits
 from gsnmf.support.arrays import Doubles, Flags
@@ -151,7 +151,7 @@ class MixedModel:
             tolerance=tolerance,
             threads=threads,
         )
-        self.space.work.sweeps(operations)
+        self.space.work.descents(operations)
 
     def improve(self, most: int) -> None:
         """Bring all mixtures closer to what the weights ask for, in place."""

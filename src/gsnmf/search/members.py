@@ -34,7 +34,7 @@ from gsnmf.search.effort import Effort, Progress
 from gsnmf.search.member_fits import MixedSide
 from gsnmf.search.member_model import MixedModel, Space, model_of
 from gsnmf.search.member_starts import replaced, restarts
-from gsnmf.search.work import Work
+from gsnmf.search.work import Clock, Work
 from gsnmf.selection.constraints import Constraints, Limits
 from gsnmf.support.arrays import Doubles, Indices, axes_of
 from gsnmf.weights import DEFAULT_MAX_ITERATIONS, DEFAULT_TOLERANCE
@@ -158,7 +158,7 @@ def refine_members(
     shape = start.columns.size, start.rows.size
     if limits is None:
         limits = Constraints().resolve(matrix.shape, shape)
-    space = Space.of(matrix, limits, Work(np.inf, time.monotonic() + time_limit))
+    space = Space.of(matrix, limits, Work(np.inf, Clock(time.monotonic() + time_limit)))
     with blas_threads(float(matrix.n_stored) * sum(shape)):
         model, used = model_of(start, space)
         unused = start.columns[~used[: shape[0]]], start.rows[~used[shape[0] :]]

@@ -18,7 +18,8 @@ import numpy as np
 from gsnmf.matrices.protocol import Matrix
 from gsnmf.search.candidates import candidate_pool
 from gsnmf.search.exchange import completed, improved
-from gsnmf.search.trials import Fitted, Trials, by_error
+from gsnmf.search.fitted import Fitted, by_error
+from gsnmf.search.trials import Trials
 from gsnmf.search.work import Work
 from gsnmf.selection.constraints import Constraints
 

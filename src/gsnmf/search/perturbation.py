@@ -15,7 +15,8 @@ from __future__ import annotations
 import numpy as np
 
 from gsnmf.search.exchange import completed
-from gsnmf.search.trials import Fitted, Trials
+from gsnmf.search.fitted import Fitted
+from gsnmf.search.trials import Trials
 
 _FEWEST = 2
 _STRENGTHS = 3

@@ -14,7 +14,8 @@ from gsnmf.matrices import InMemoryMatrix, Matrix
 from gsnmf.results import Selection
 from gsnmf.search.candidates import Fit
 from gsnmf.search.exchange import completed
-from gsnmf.search.trials import Fitted, Trials
+from gsnmf.search.fitted import Fitted
+from gsnmf.search.trials import Trials
 from gsnmf.selection.constraints import Limits
 from gsnmf.selection.successive_nonnegative import successive_nonnegative_projection
 from gsnmf.selection.successive_projection import generalized_successive_projection, successive_projection
@@ -65,10 +66,15 @@ def start_methods(matrix: Matrix, limits: Limits, entries: float, convex_entries
             yield StartMethod(_title(name, n_columns, limits), choose, seconds)
 
 
-def started(trials: Trials, columns: Indices, rows: Indices) -> Fitted:
-    """The allowed indices of a selection plus the required ones, fitted and completed by pursuit."""
+def prepared(trials: Trials, columns: Indices, rows: Indices) -> tuple[Indices, Indices]:
+    """The allowed indices of a selection plus the required ones, made candidates."""
     columns, rows = _obedient(trials, columns, rows)
     trials.candidates.include(columns, rows)
+    return columns, rows
+
+
+def started(trials: Trials, columns: Indices, rows: Indices) -> Fitted:
+    """A `prepared` selection, fitted and completed by pursuit."""
     m, n = trials.candidates.matrix.shape
     nothing = Fit(columns, rows, np.zeros((n, columns.size)), np.zeros((m, rows.size)), np.inf)
     fitted = trials.of(nothing)

@@ -15,28 +15,32 @@ coordinate descent, which end as soon as the goal is out of reach.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gsnmf.kernels.exchange import coupled, descend_rows, exchange_scores
-from gsnmf.kernels.threads import n_threads_allowed, single_threaded_blas
+from gsnmf.kernels.exchange import exchange_scores
+from gsnmf.kernels.threads import single_threaded_blas
 from gsnmf.search.candidates import Candidates, CandidateSide, Fit
+from gsnmf.search.descent import descend_jointly
+from gsnmf.search.fitted import Fitted
+from gsnmf.search.slopes import sums_over_slopes
 from gsnmf.search.work import Work, nominal_seconds
 from gsnmf.selection.constraints import Limits
 from gsnmf.support.arrays import Axis, Doubles, Flags
-from gsnmf.weights.joint import JointProblem, solve_joint
+from gsnmf.weights.joint import solve_joint
 
 BATCH = 4
 """How many trials are fitted, by all threads together, before the best of them is taken."""
 
-_LARGE = 1 << 21
-"""Above this number of entries in both factors, the threads share one trial, and trials are made one by one."""
-_BLOCK = 1 << 22
-"""How many array entries are formed at a time."""
+_CHAINS = 4
+"""How many searches go on side by side; the same on every machine, since each is judged only at its end."""
+_SMALL = 1 << 19
+"""Up to this number of entries in both factors, several searches at a time take little memory."""
+_MOST_THREADS = 16
+
 _MOVED = 40
 """Multiplications that take as long as writing and reading one number of a large array."""
 _NEARLY_EXACT = 1e-6
@@ -47,63 +51,6 @@ _POLISH_PRODUCTS = 60.0
 """Products that take as long as one iteration of `polished`."""
 _CHEAP = 0.005
 """Fraction of the work that polishing may take and still count as cheap."""
-_QUICKEST, _SLOWEST = 0.7, 0.84
-"""Bounds on the expected decrease of the next round, as a fraction of the last one."""
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """A selection with its weights and the products of its columns and rows."""
-
-    fit: Fit
-    problem: JointProblem
-
-    @property
-    def squared_error(self) -> float:
-        """Squared error of these weights."""
-        return self.fit.squared_error
-
-    @property
-    def size(self) -> int:
-        """Total number of columns and rows."""
-        return self.fit.columns.size + self.fit.rows.size
-
-    @property
-    def large(self) -> bool:
-        """Whether one trial keeps all threads busy, and several at a time would take too much memory."""
-        return bool(self.size * (self.fit.P.shape[0] + self.fit.Q.shape[0]) >= _LARGE)
-
-    @property
-    def n_bytes(self) -> int:
-        """Memory of the weights and of the products."""
-        problem = self.problem
-        arrays = (self.fit.P, self.fit.Q, problem.C, problem.R, problem.linear_P, problem.linear_Q)
-        return sum(array.nbytes for array in arrays)
-
-    @property
-    def left(self) -> Doubles:
-        """W, shape (m, r)."""
-        return np.hstack([self.problem.C, self.fit.Q])
-
-    @property
-    def right(self) -> Doubles:
-        """H, shape (r, n)."""
-        return np.vstack([self.fit.P.T, self.problem.R.T])
-
-    def across(self, axis: Axis) -> tuple[Doubles, Doubles]:
-        """The other side of all factors along an axis, column factors first: weights or rows for columns."""
-        return (self.fit.P, self.problem.R) if axis == "columns" else (self.problem.C, self.fit.Q)
-
-    def identity(self, position: int) -> tuple[Axis, int]:
-        """Axis and index of a factor; columns come first."""
-        n_columns = self.fit.columns.size
-        if position < n_columns:
-            return "columns", int(self.fit.columns[position])
-        return "rows", int(self.fit.rows[position - n_columns])
-
-    def identities(self) -> list[tuple[Axis, int]]:
-        """Axes and indices of all factors."""
-        return [self.identity(position) for position in range(self.size)]
 
 
 @dataclass(frozen=True)
@@ -119,11 +66,6 @@ class Exchange:
     """First weights of the candidate, in the units of `JointProblem`."""
 
 
-def by_error(fitted: Fitted) -> float:
-    """The key that sorts selections by their errors."""
-    return fitted.squared_error
-
-
 class Trials:
     """Makes trials among candidates, within limits, and counts the work and the exchanges."""
 
@@ -133,22 +75,29 @@ class Trials:
         self.work = work
         self.tried = 0
         self.kept = 0
-        self._pool: ThreadPoolExecutor | None = None
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Keep threads for trials within the block."""
-        n_threads = min(BATCH, n_threads_allowed())
-        with single_threaded_blas():
-            if n_threads == 1:
-                yield
-                return
-            with ThreadPoolExecutor(n_threads) as pool:
-                self._pool = pool
-                try:
-                    yield
-                finally:
-                    self._pool = None
+        """Keep threads for trials, chains and scores within the block."""
+        with single_threaded_blas(), self.candidates.team.running(_MOST_THREADS):
+            yield
+
+    def chains(self, tasks: Sequence[Callable[[Trials], Fitted]]) -> list[Fitted]:
+        """Do independent tasks at the same time where there are threads, each with trials of its own.
+
+        No task sees the work of the others: a limit holds for the work before plus its own. So what they find does not
+        depend on the number of threads.
+        """
+        forks = [Trials(self.candidates, self.limits, self.work.fork()) for _ in tasks]
+        try:
+            found = self.candidates.team.map(lambda pair: pair[0](pair[1]), list(zip(tasks, forks, strict=True)))
+        except BaseException:
+            self.work.clock.stopped = True
+            raise
+        self.work.join([fork.work for fork in forks])
+        self.tried += sum(fork.tried for fork in forks)
+        self.kept += sum(fork.kept for fork in forks)
+        return found
 
     @contextmanager
     def within(self, limits: Limits) -> Iterator[None]:
@@ -165,24 +114,11 @@ class Trials:
         """The fit with its products."""
         return Fitted(fit, self.candidates.problem(fit.columns, fit.rows))
 
-    def refitted(
-        self, fitted: Fitted, rounds: int, *, goal: float = math.inf, tolerance: float = _SETTLED, share: bool = True
-    ) -> Fitted:
+    def refitted(self, fitted: Fitted, rounds: int, *, goal: float = math.inf, tolerance: float = _SETTLED) -> Fitted:
         """Lower the error by rounds of coordinate descent, as long as ``goal`` is in reach."""
-        P, Q = fitted.fit.P.copy(), fitted.fit.Q.copy()
-        threads = share and fitted.large
-        error, operations = descend_jointly(
-            fitted.problem,
-            P,
-            Q,
-            squared_error=fitted.squared_error,
-            goal=goal,
-            max_rounds=rounds,
-            tolerance=tolerance,
-            threads=threads,
-        )
-        self.work.sweeps(operations)
-        return Fitted(replace(fitted.fit, P=P, Q=Q, squared_error=error), fitted.problem)
+        better, operations = _descended(fitted, rounds, goal, tolerance)
+        self.work.descents(operations)
+        return better
 
     def polished(self, fitted: Fitted, tolerance: float = 1e-3, max_iterations: int = _POLISH_ITERATIONS) -> Fitted:
         """Weights that violate the optimality conditions by little."""
@@ -208,18 +144,21 @@ class Trials:
 
     def all(self, starts: Sequence[Fitted], rounds: int, goal: float) -> list[Fitted]:
         """`refitted` of several selections, at the same time where there are threads."""
-
-        def run(start: Fitted) -> Fitted:
-            return self.refitted(start, rounds, goal=goal, share=self._pool is None)
-
         self.tried += len(starts)
         self.work.calls(len(starts))
         self.work.products(sum(_MOVED * (start.fit.P.size + start.fit.Q.size) for start in starts))
-        return list(self._pool.map(run, starts) if self._pool and len(starts) > 1 else map(run, starts))
+        found = self.candidates.team.map(lambda start: _descended(start, rounds, goal, _SETTLED), starts)
+        self.work.descents(sum(operations for _, operations in found))
+        return [fitted for fitted, _ in found]
 
     def batch_size(self, fitted: Fitted) -> int:
         """How many trials to make at a time."""
         return 1 if fitted.large else BATCH
+
+    def n_chains(self) -> int:
+        """How many tasks of `chains` to begin at a time: several only if their memory is small."""
+        n_entries = self.limits.size * sum(self.candidates.matrix.shape)
+        return _CHAINS if n_entries <= _SMALL else 1
 
     # exchanges
 
@@ -307,16 +246,26 @@ class Trials:
     def _scores(self, fitted: Fitted, axis: Axis) -> Doubles:
         side = self.candidates.columns if axis == "columns" else self.candidates.rows
         coefficients = self._coefficients(fitted, axis)
-        n_candidates, size = coefficients.shape
-        length = side.products.shape[1]
-        scores = np.zeros(coefficients.shape)
-        for across in _blocks(length, size):
-            right = np.ascontiguousarray(np.hstack([factors[across] for factors in fitted.across(axis)]).T)
-            for part in _blocks(n_candidates, right.shape[1]):
-                slopes = side.products[part, across] - coefficients[part] @ right
-                scores[part] += exchange_scores(slopes, coefficients[part], right)
-        self.work.spent += self._seconds_of_scores(axis, size)
+        factors = fitted.across(axis)
+        scores = sums_over_slopes(side.products, coefficients, factors, exchange_scores, self.candidates.team)
+        self.work.spent += self._seconds_of_scores(axis, fitted.size)
         return scores / side.lengths[:, None] ** 2
+
+
+def _descended(fitted: Fitted, rounds: int, goal: float, tolerance: float) -> tuple[Fitted, float]:
+    """The selection with weights of a smaller error, and the multiplications that these took."""
+    P, Q = fitted.fit.P.copy(), fitted.fit.Q.copy()
+    error, operations = descend_jointly(
+        fitted.problem,
+        P,
+        Q,
+        squared_error=fitted.squared_error,
+        goal=goal,
+        max_rounds=rounds,
+        tolerance=tolerance,
+        threads=fitted.large,
+    )
+    return Fitted(replace(fitted.fit, P=P, Q=Q, squared_error=error), fitted.problem), operations
 
 
 def _polish_products(fitted: Fitted, iterations: int) -> float:
@@ -326,84 +275,8 @@ def _polish_products(fitted: Fitted, iterations: int) -> float:
     return _POLISH_PRODUCTS * (iterations + 1) * once
 
 
-def _blocks(length: int, width: int) -> Iterator[slice]:
-    """Slices of an axis that hold about `_BLOCK` entries each, at ``width`` entries per position."""
-    step = max(1, _BLOCK // max(1, width))
-    return (slice(start, start + step) for start in range(0, length, step))
-
-
 def _column_dots(A: Doubles, B: Doubles) -> Doubles:
     return np.asarray(np.einsum("ij,ij->j", A, B))
-
-
-def descend_jointly(
-    problem: JointProblem,
-    P: Doubles,
-    Q: Doubles,
-    *,
-    squared_error: float,
-    goal: float,
-    max_rounds: int,
-    tolerance: float,
-    threads: bool,
-) -> tuple[float, float]:
-    """Improve weights in place by coordinate descent on P and on Q in turn, as long as a goal is in reach.
-
-    Parameters
-    ----------
-    problem : JointProblem
-    P, Q : arrays, shape (n, r1) and (m, r2), in C order
-    squared_error : float
-        That of the given weights, or infinity.
-    goal : float
-        Stop once the squared error, judging by its decrease so far, will not fall below this.
-    max_rounds : int
-        Limit on the rounds, two sweeps over P and two over Q each.
-    tolerance : float
-        Stop once a round lowers the squared error by less than this fraction.
-    threads : bool
-        Whether rows of weights may be shared among threads.
-
-    Returns
-    -------
-    tuple
-        The squared error, and the multiplications spent.
-    """
-    if P.shape[1] + Q.shape[1] == 0:
-        return problem.squared_norm, 0.0
-    both = P.shape[1] > 0 and Q.shape[1] > 0
-    error, decrease, operations = squared_error, math.inf, 0.0
-    for _ in range(max_rounds):
-        of_P = of_Q = 0.0
-        if P.shape[1]:
-            coupling = _coupling(Q, problem.C, problem.R, both, P.shape, threads)
-            plain, whole, slopes, count = descend_rows(P, problem.linear_P, *coupling, problem.gram_C, threads=threads)
-            of_P = 2.0 * plain + slopes - whole
-            operations += count
-        if Q.shape[1]:
-            coupling = _coupling(P, problem.R, problem.C, both, Q.shape, threads)
-            plain, whole, slopes, count = descend_rows(Q, problem.linear_Q, *coupling, problem.gram_R, threads=threads)
-            of_Q = whole + slopes
-            operations += count
-        operations += both * (P.size * Q.shape[1] + Q.size * P.shape[1])
-        previous, error = error, max(0.0, problem.squared_norm + of_P + of_Q)
-        before, decrease = decrease, previous - error
-        if decrease <= tolerance * error:
-            break
-        if decrease < math.inf:  # the error falls roughly geometrically: a generous estimate of what is left to gain
-            ratio = min(_SLOWEST, max(_QUICKEST, decrease / before))
-            if error - decrease * ratio / (1.0 - ratio) > goal:
-                break
-    return error, operations
-
-
-def _coupling(
-    others: Doubles, theirs: Doubles, own: Doubles, both: bool, shape: tuple[int, ...], threads: bool
-) -> tuple[Doubles, Doubles]:
-    """What the other weights add to the linear term, as a product of two factors."""
-    if not both:
-        return np.empty((shape[0], 0)), np.empty((0, shape[1]))
-    return own, coupled(others, theirs, threads=threads)
 
 
 def _grown(fit: Fit, exchange: Exchange, index: int, error: float) -> Fit:

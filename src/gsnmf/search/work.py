@@ -8,12 +8,15 @@ does not.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 _PRODUCT = 1.5e-10
 """Nominal seconds of a multiplication in a product of matrices."""
 _SWEEP = 5e-10
 """Nominal seconds of a multiplication in a sweep of coordinate descent."""
+_DESCENT = 1.5e-10
+"""Nominal seconds of a multiplication in the short fit of a trial."""
 _SCORE = 2e-10
 """Nominal seconds of a multiplication in the score of an exchange."""
 _CALL = 2e-4
@@ -26,6 +29,22 @@ def nominal_seconds(*, products: float = 0.0, scores: float = 0.0) -> float:
 
 
 @dataclass
+class Clock:
+    """What ends a search and all of its parts at once."""
+
+    deadline: float = float("inf")
+    """Time limit on the clock of `time.monotonic`."""
+    out_of_time: bool = False
+    stopped: bool = False
+    """Whether an error or the user has ended one part, so that the others need not go on."""
+
+    def running(self) -> bool:
+        """Whether to go on."""
+        self.out_of_time = self.out_of_time or time.monotonic() >= self.deadline
+        return not self.out_of_time and not self.stopped
+
+
+@dataclass
 class Work:
     """A counter with limits.
 
@@ -33,16 +52,28 @@ class Work:
     ----------
     limit : float
         Nominal seconds that may be spent; raised when a search goes on.
-    deadline : float
-        Time limit on the clock of `time.monotonic`.
+    clock : Clock
+        The limit on time, which forks share.
     spent : float
         Nominal seconds.
     """
 
     limit: float
-    deadline: float = float("inf")
+    clock: Clock = field(default_factory=Clock)
     spent: float = 0.0
-    out_of_time: bool = field(default=False, init=False)
+
+    @property
+    def out_of_time(self) -> bool:
+        """Whether the time limit has ended the search."""
+        return self.clock.out_of_time
+
+    def fork(self) -> Work:
+        """A counter for one of several tasks that go on side by side; `join` adds what they have spent."""
+        return Work(self.limit, self.clock, self.spent)
+
+    def join(self, forks: Iterable[Work]) -> None:
+        """Add what forks have spent since they were made, if nothing else was counted meanwhile."""
+        self.spent += sum(fork.spent - self.spent for fork in forks)
 
     def products(self, operations: float) -> None:
         """Count multiplications of products of matrices."""
@@ -51,6 +82,10 @@ class Work:
     def sweeps(self, operations: float) -> None:
         """Count multiplications of sweeps."""
         self.spent += _SWEEP * operations
+
+    def descents(self, operations: float) -> None:
+        """Count multiplications of `gsnmf.kernels.exchange.descend_rows`."""
+        self.spent += _DESCENT * operations
 
     def scores(self, operations: float) -> None:
         """Count multiplications of scores."""
@@ -62,5 +97,4 @@ class Work:
 
     def left(self, until: float = float("inf")) -> bool:
         """Whether time and work are left: up to the limit, or up to ``until``."""
-        self.out_of_time = self.out_of_time or time.monotonic() >= self.deadline
-        return not self.out_of_time and self.spent < min(self.limit, until)
+        return self.clock.running() and self.spent < min(self.limit, until)
