@@ -12,6 +12,7 @@ import gsnmf
 from gsnmf.datasets import fully_random, middle_points, planted
 from gsnmf.matrices import wrap
 from gsnmf.metrics import accuracy
+from gsnmf.search.candidate_vectors import candidate_vectors
 from gsnmf.search.candidates import Candidates, candidate_pool
 from gsnmf.search.exchange import thoroughly_improved
 from gsnmf.search.pursuit import pursuit_path
@@ -214,3 +215,23 @@ def test_rank_path_obeys_constraints():
     assert path.columns.size <= 3
     assert not set(path.rows) & {0, 1, 2}
     assert np.all(np.diff(path.errors) <= 1e-9)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_candidates_are_the_same_vectors_in_every_form(dtype):
+    rng = np.random.default_rng(0)
+    held = wrap(sp.random_array((60, 50), density=0.08, rng=rng, dtype=dtype))
+    for side in (held, held.T):
+        thin, dense = candidate_vectors(side), candidate_vectors(wrap(side.data.toarray()))
+        assert type(thin) is not type(dense)
+        for indices in (np.array([3, 1]), np.array([7, 20, 33])):
+            np.testing.assert_allclose(thin.extend(indices), dense.extend(indices), rtol=1e-6)
+        positions, coefficients = np.array([4, 0]), rng.random((6, 2))
+        for block in (rng.random((side.shape[0], 4)), np.empty((side.shape[0], 0))):
+            np.testing.assert_allclose(thin.dot(block), dense.dot(block), rtol=1e-6)
+            np.testing.assert_allclose(thin.dot(block, 2), dense.dot(block, 2), rtol=1e-6)
+        for chosen in (positions, positions[:0]):
+            own = coefficients[:, : chosen.size]
+            np.testing.assert_allclose(thin.combined(own, chosen), dense.combined(own, chosen), rtol=1e-6)
+            np.testing.assert_allclose(thin.as_columns(chosen), dense.as_columns(chosen), rtol=1e-6)
+            assert thin.as_columns(chosen).flags.c_contiguous

@@ -56,15 +56,17 @@ class Team:
         waiting = deque(range(len(items)))
 
         def work() -> None:
-            with in_one_thread():
-                while (place := _taken(waiting)) is not None:
-                    results[place] = function(items[place])
+            try:
+                with in_one_thread():
+                    while (place := _taken(waiting)) is not None:
+                        results[place] = function(items[place])
+            finally:
+                waiting.clear()  # after an error, nobody begins another item
 
         helpers = [self._pool.submit(work) for _ in range(min(self._n_threads, len(items)) - 1)]
         try:
             work()
         finally:
-            waiting.clear()  # after an error, nobody begins another item
             begun = [helper for helper in helpers if not helper.cancel()]
             wait(begun)
         for helper in begun:

@@ -14,6 +14,8 @@ from gsnmf.support.arrays import Doubles, Floats, Indices
 
 _LONG = 1 << 17
 """With more rows or columns than this, candidates stay in the sparse matrix, and products keep its precision."""
+_THIN = 0.1
+"""Up to this fraction of nonzero entries, products with these alone are faster."""
 
 
 class CandidateVectors(ABC):
@@ -41,13 +43,12 @@ class CandidateVectors(ABC):
 
 def candidate_vectors(matrix: Matrix) -> CandidateVectors:
     """An empty collection, in the form that suits the matrix."""
-    if not isinstance(matrix, InMemoryMatrix) or max(matrix.shape) < _LONG:
+    if not isinstance(matrix, InMemoryMatrix) or not sp.issparse(matrix.submatrix(np.empty(0, dtype=np.intp))):
         return _DenseVectors(matrix)
-    return _SparseVectors(matrix) if _is_sparse(matrix) else _DenseVectors(matrix)
-
-
-def _is_sparse(matrix: InMemoryMatrix) -> bool:
-    return bool(sp.issparse(matrix.submatrix(np.empty(0, dtype=np.intp))))
+    if max(matrix.shape) >= _LONG:
+        return _SparseVectors(matrix)
+    m, n = matrix.shape
+    return _CompressedVectors(matrix) if matrix.n_stored <= _THIN * m * n else _DenseVectors(matrix)
 
 
 class _DenseVectors(CandidateVectors):
@@ -68,6 +69,31 @@ class _DenseVectors(CandidateVectors):
 
     def as_columns(self, positions: Indices) -> Doubles:
         return np.array(self._rows.array[positions].T, order="C")
+
+
+class _CompressedVectors(CandidateVectors):
+    """Columns of which only the nonzero entries are held."""
+
+    def __init__(self, matrix: InMemoryMatrix) -> None:
+        self._matrix = matrix
+        self._rows: Any = sp.csr_array((0, matrix.shape[0]), dtype=np.float64)
+
+    def extend(self, indices: Indices) -> Doubles:
+        new: Any = self._matrix.submatrix(indices).T.astype(np.float64)
+        self._rows = sp.vstack([self._rows, new], format="csr")
+        return self._matrix.gram_rows(indices)
+
+    def dot(self, block: Doubles, at: int | None = None) -> Doubles:
+        if at is None:
+            return np.asarray(self._rows @ block)
+        part = slice(self._rows.indptr[at], self._rows.indptr[at + 1])
+        return np.asarray(self._rows.data[part] @ block[self._rows.indices[part]])
+
+    def combined(self, coefficients: Doubles, positions: Indices) -> Doubles:
+        return np.asarray((self._rows[positions].T @ coefficients.T).T)
+
+    def as_columns(self, positions: Indices) -> Doubles:
+        return np.array(self._rows[positions].toarray().T, order="C")
 
 
 class _SparseVectors(CandidateVectors):

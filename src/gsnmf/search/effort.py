@@ -37,7 +37,7 @@ class Stage:
 
 STAGES = (
     Stage("fast", 1.0, 100, 2, 0, 0, 0, 20),
-    Stage("balanced", 14.0, 500, 3, 50_000, 10, 40, 20),
+    Stage("balanced", 14.0, 500, 3, 50_000, 20, 40, 20),
     Stage("best", 240.0, 1500, 4, 200_000, 100, 60, 60),
 )
 """Each effort takes all stages up to its own."""

@@ -38,15 +38,16 @@ _REST = 10
 
 def thoroughly_improved(trials: Trials, fitted: Fitted, until: float = math.inf) -> tuple[Fitted, bool]:
     """Exchange until neither `improved` nor giving up each index helps; also return whether it ended that way."""
+    tried: Fitted | None = None
     while True:
         fitted, done = improved(trials, fitted, until)
-        if not done:
-            return fitted, False
+        if not done or fitted is tried:
+            return fitted, done
         polished = trials.polished(fitted)
-        better = _after_giving_up(trials, polished, until)
-        if better is None:
-            return polished, trials.work.left(until)
-        fitted = better
+        fitted, done = chosen_again(trials, polished, until)
+        if not done or fitted is polished:
+            return fitted, done
+        tried = fitted
 
 
 def improved(
@@ -143,7 +144,7 @@ def count_scores(trials: Trials, fitted: Fitted) -> None:
     """Count the work of scoring all candidates."""
     m, n = trials.candidates.matrix.shape
     of_columns, of_rows = trials.candidates.columns.indices.size, trials.candidates.rows.indices.size
-    trials.work.products(2.0 * (of_columns * n + of_rows * m) * (fitted.size + 20))
+    trials.work.products((of_columns * n + of_rows * m) * (fitted.size + 20.0))
     trials.work.calls()
 
 
@@ -178,22 +179,37 @@ def _best_of(trials: Trials, fitted: Fitted, exchanges: list[Exchange]) -> Fitte
     return trials.refitted(best, _KEPT_ROUNDS) if best.squared_error < goal else None
 
 
-def _after_giving_up(trials: Trials, fitted: Fitted, until: float) -> Fitted | None:
-    """The best of the first better selections from giving up one index, fitting the others and choosing again."""
-    order = np.argsort(trials.worths(fitted), kind="stable")
-    free = order[~trials.fixed(fitted)[order]].tolist()
-    for batch in batches(free, trials.n_chains()):
-        if not trials.work.left(until):
-            return None
-        found = trials.chains([partial(_chosen_again, fitted=fitted, position=position) for position in batch])
-        better = min(found, key=by_error)
-        if better.squared_error < (1.0 - PROGRESS) * fitted.squared_error:
-            trials.kept += 1
-            return trials.refitted(better, _KEPT_ROUNDS)
-    return None
+def chosen_again(trials: Trials, fitted: Fitted, until: float = math.inf) -> tuple[Fitted, bool]:
+    """Give up one index after the other, fit the others and choose again, as long as that helps.
+
+    Those that have waited longest come first, then those that explain least. It ends when all have been tried since the
+    last success, or when the work is spent; also return whether it ended with nothing left to try.
+    """
+    last_try: dict[tuple[Axis, int], int] = {}
+    for n_kept in range(1 << 62):
+        free = np.flatnonzero(~trials.fixed(fitted))
+        worths = trials.worths(fitted)
+        waited = {int(position): last_try.get(fitted.identity(int(position)), -1) for position in free}
+        order = sorted(waited, key=lambda position: (waited[position], worths[position], position))
+        better = None
+        for batch in batches(order, trials.n_chains()):
+            if not trials.work.left(until):
+                return fitted, False
+            found = trials.chains([partial(_with_another, fitted=fitted, position=position) for position in batch])
+            last_try.update({fitted.identity(position): n_kept for position in batch})
+            best = min(found, key=by_error)
+            if best.squared_error < (1.0 - PROGRESS) * fitted.squared_error:
+                better = best
+                break
+        if better is None:
+            return fitted, True
+        trials.kept += 1
+        last_try.update({identity: n_kept for identity in better.identities() if identity not in last_try})
+        fitted = trials.refitted(better, _KEPT_ROUNDS)
+    raise AssertionError
 
 
-def _chosen_again(trials: Trials, fitted: Fitted, position: int) -> Fitted:
+def _with_another(trials: Trials, fitted: Fitted, position: int) -> Fitted:
     """The best selection with another index in place of one, chosen after the others are fitted without it."""
     smaller = trials.refitted(trials.of(trials.candidates.without(fitted.fit, position)), _ROUNDS)
     best = trials.candidates.best(smaller.fit, _PER_INDEX + 1, allowed_axes(trials, smaller))

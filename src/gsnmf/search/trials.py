@@ -43,6 +43,8 @@ _MOST_THREADS = 16
 
 _MOVED = 40
 """Multiplications that take as long as writing and reading one number of a large array."""
+_READ = 10
+"""Multiplications that take as long as reading one number of a large array."""
 _NEARLY_EXACT = 1e-6
 """Part of the squared norm that coordinate descent does not come below in a few rounds, even if the fit is exact."""
 _SETTLED = 1e-6
@@ -89,11 +91,8 @@ class Trials:
         depend on the number of threads.
         """
         forks = [Trials(self.candidates, self.limits, self.work.fork()) for _ in tasks]
-        try:
-            found = self.candidates.team.map(lambda pair: pair[0](pair[1]), list(zip(tasks, forks, strict=True)))
-        except BaseException:
-            self.work.clock.stopped = True
-            raise
+        with self.work.clock.stopping():
+            found = self.candidates.team.map(_done, list(zip(tasks, forks, strict=True)))
         self.work.join([fork.work for fork in forks])
         self.tried += sum(fork.tried for fork in forks)
         self.kept += sum(fork.kept for fork in forks)
@@ -191,7 +190,7 @@ class Trials:
         side, length = (self.candidates.columns, n) if axis == "columns" else (self.candidates.rows, m)
         n_candidates = float(side.indices.size)
         return nominal_seconds(
-            products=n_candidates * (size * (m + n) + _MOVED * length), scores=n_candidates * size * length
+            products=n_candidates * (size * (m + n) + _READ * length), scores=n_candidates * size * length
         )
 
     def fixed(self, fitted: Fitted) -> Flags:
@@ -250,6 +249,12 @@ class Trials:
         scores = sums_over_slopes(side.products, coefficients, factors, exchange_scores, self.candidates.team)
         self.work.spent += self._seconds_of_scores(axis, fitted.size)
         return scores / side.lengths[:, None] ** 2
+
+
+def _done(pair: tuple[Callable[[Trials], Fitted], Trials]) -> Fitted:
+    task, trials = pair
+    with trials.work.clock.stopping():
+        return task(trials)
 
 
 def _descended(fitted: Fitted, rounds: int, goal: float, tolerance: float) -> tuple[Fitted, float]:

@@ -8,14 +8,15 @@ does not.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 _PRODUCT = 1.5e-10
 """Nominal seconds of a multiplication in a product of matrices."""
 _SWEEP = 5e-10
 """Nominal seconds of a multiplication in a sweep of coordinate descent."""
-_DESCENT = 1.5e-10
+_DESCENT = 1e-10
 """Nominal seconds of a multiplication in the short fit of a trial."""
 _SCORE = 2e-10
 """Nominal seconds of a multiplication in the score of an exchange."""
@@ -37,6 +38,15 @@ class Clock:
     out_of_time: bool = False
     stopped: bool = False
     """Whether an error or the user has ended one part, so that the others need not go on."""
+
+    @contextmanager
+    def stopping(self) -> Iterator[None]:
+        """End all parts if an error leaves the block."""
+        try:
+            yield
+        except BaseException:
+            self.stopped = True
+            raise
 
     def running(self) -> bool:
         """Whether to go on."""

@@ -1,0 +1,92 @@
+"""A team of threads: results in order, pieces within pieces, errors, and searches that do not depend on it."""
+
+import threading
+
+import numba
+import numpy as np
+import pytest
+
+from gsnmf.datasets import planted
+from gsnmf.kernels.exchange import exchange_scores
+from gsnmf.kernels.reductions import positive_squares
+from gsnmf.kernels.team import Team
+from gsnmf.kernels.threads import n_threads_allowed
+from gsnmf.matrices import wrap
+from gsnmf.search import slopes
+from gsnmf.search.automatic import automatic_search
+
+
+@pytest.fixture(params=[1, 2, 5])
+def team(request, monkeypatch):
+    monkeypatch.setattr(numba, "get_num_threads", lambda: request.param)
+    team = Team()
+    with team.running(request.param):
+        yield team
+
+
+def test_results_are_in_the_order_of_the_items(team):
+    assert team.map(lambda number: number**2, range(50)) == [number**2 for number in range(50)]
+    assert team.map(abs, []) == []
+
+
+def test_items_may_hand_out_items(team):
+    found = team.map(lambda i: team.map(lambda j: team.map(lambda k: i + j + k, range(3)), range(4)), range(5))
+    assert found == [[[i + j + k for k in range(3)] for j in range(4)] for i in range(5)]
+
+
+def test_threads_work_at_the_same_time(monkeypatch):
+    monkeypatch.setattr(numba, "get_num_threads", lambda: 3)
+    team, together = Team(), threading.Barrier(3, timeout=60)
+    with team.running(3):
+        assert sorted(team.map(lambda _: together.wait(), range(3))) == [0, 1, 2]
+
+
+def test_an_item_has_one_thread(team):
+    assert set(team.map(lambda _: n_threads_allowed(), range(20))) == {1}
+
+
+def test_an_error_ends_the_work(team):
+    done = []
+
+    def fail(number):
+        done.append(number)
+        if number == 3:
+            raise KeyError(number)
+
+    with pytest.raises(KeyError):
+        team.map(fail, range(1000))
+    assert len(done) < 1000
+    assert team.map(abs, [-1, -2]) == [1, 2]
+
+
+def test_without_running_the_caller_works_alone():
+    names = Team().map(lambda _: threading.current_thread().name, range(9))
+    assert set(names) == {threading.current_thread().name}
+
+
+@pytest.mark.parametrize("shape", [(7, 30), (150, 700), (3, 20_000), (0, 5), (4, 0)])
+def test_sums_over_slopes_are_those_of_plain_numpy(team, shape):
+    rng = np.random.default_rng(0)
+    products, coefficients = rng.normal(size=shape), rng.random((shape[0], 5))
+    factors = rng.random((shape[1], 2)), rng.random((shape[1], 3))
+    H = np.hstack(factors).T
+    plain = np.ascontiguousarray(products - coefficients @ H)
+    found = slopes.sums_over_slopes(products, coefficients, factors, exchange_scores, team)
+    np.testing.assert_allclose(found, exchange_scores(plain, coefficients, np.ascontiguousarray(H)), atol=1e-9)
+    found = slopes.sums_over_slopes(products, coefficients, factors, lambda block, *_: positive_squares(block), team)
+    np.testing.assert_allclose(found, positive_squares(plain), atol=1e-9)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_search_does_not_depend_on_the_number_of_threads(monkeypatch, sparse):
+    data = planted((90, 70), 4, 3, density=0.5 if sparse else 1.0, noise_level=0.3, sparse=sparse, random_state=0)
+    found = []
+    for n_threads in (1, 2, 64):
+        monkeypatch.setattr(numba, "get_num_threads", lambda n_threads=n_threads: n_threads)
+        found.append(automatic_search(wrap(data.matrix), 7, "fast"))
+    first = found[0]
+    for other in found[1:]:
+        assert other.record == first.record
+        assert other.fit.squared_error == first.fit.squared_error
+        np.testing.assert_array_equal(other.fit.P, first.fit.P)
+        np.testing.assert_array_equal(other.fit.Q, first.fit.Q)
