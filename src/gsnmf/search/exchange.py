@@ -182,8 +182,8 @@ def _best_of(trials: Trials, fitted: Fitted, exchanges: list[Exchange]) -> Fitte
 def chosen_again(trials: Trials, fitted: Fitted, until: float = math.inf) -> tuple[Fitted, bool]:
     """Give up one index after the other, fit the others and choose again, as long as that helps.
 
-    Those that have waited longest come first, then those that explain least. It ends when all have been tried since the
-    last success, or when the work is spent; also return whether it ended with nothing left to try.
+    Those come first whose last failure is longest ago, then those that explain least. It ends when all have failed
+    since the last success, or when the work is spent; also return whether it ended with nothing left to try.
     """
     last_try: dict[tuple[Axis, int], int] = {}
     for n_kept in range(1 << 62):
@@ -196,15 +196,16 @@ def chosen_again(trials: Trials, fitted: Fitted, until: float = math.inf) -> tup
             if not trials.work.left(until):
                 return fitted, False
             found = trials.chains([partial(_with_another, fitted=fitted, position=position) for position in batch])
-            last_try.update({fitted.identity(position): n_kept for position in batch})
-            best = min(found, key=by_error)
-            if best.squared_error < (1.0 - PROGRESS) * fitted.squared_error:
-                better = best
+            goal = (1.0 - PROGRESS) * fitted.squared_error
+            failed = [position for position, one in zip(batch, found, strict=True) if one.squared_error >= goal]
+            last_try.update({fitted.identity(position): n_kept for position in failed})
+            if len(failed) < len(batch):
+                better = min(found, key=by_error)
                 break
         if better is None:
             return fitted, True
         trials.kept += 1
-        last_try.update({identity: n_kept for identity in better.identities() if identity not in last_try})
+        last_try.update(dict.fromkeys(set(better.identities()) - set(fitted.identities()), n_kept))
         fitted = trials.refitted(better, _KEPT_ROUNDS)
     raise AssertionError
 
