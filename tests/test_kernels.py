@@ -127,6 +127,19 @@ def test_weights_move_until_one_is_zero(x, z, expected):
     assert_array_equal(moved, [*expected, 9.0])
 
 
+def test_pivoting_starts_from_sweeps_of_coordinate_descent():
+    rng = np.random.default_rng(RNG_SEED)
+    R = triangle(rng, 6)
+    gram, linear = R.T @ R, rng.standard_normal(6)
+    expected, found = np.zeros(6), np.zeros(6)
+    for _ in range(3):
+        for i in range(6):
+            expected[i] = max(0.0, expected[i] + linear[i] - gram[i] @ expected)
+    plain = getattr(least_squares._guess, "py_func", least_squares._guess)
+    plain(found, gram, linear, np.empty((active_set.N_BUFFERS, 6)))
+    assert_allclose(found, expected, atol=1e-14)
+
+
 def test_inverses_on_the_positive_entries(policy):
     rng = np.random.default_rng(RNG_SEED)
     R, X = triangle(rng, 5), np.maximum(rng.standard_normal((70, 5)), 0.0)
