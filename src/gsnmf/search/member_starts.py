@@ -2,7 +2,9 @@
 
 From given mixtures, a few iterations of NMF leave the valley into which single members have led. The mixtures closest
 to its factors then restart the search, each on the side where it is closer. If a factor is first replaced by the
-strongest nonnegative rank-one term of the residual without it, the NMF itself reaches another valley.
+strongest nonnegative rank-one term of the residual without it, the NMF itself reaches another valley. With many members
+the best valley may be far from that of single columns and rows: there the best of several NMFs from random factors is a
+start as well.
 """
 
 from __future__ import annotations
@@ -19,6 +21,11 @@ from gsnmf.support.arrays import Doubles
 _POWER_STEPS = 15
 _NMF_BEFORE = 3
 """Iterations of NMF for the other factors to settle before one is replaced."""
+_NMF_FROM_RANDOM = 50
+"""Iterations after which NMFs from random factors are compared."""
+
+Factors = tuple[Doubles, Doubles]
+"""W and H."""
 
 
 def restarts(model: MixedModel, most: int, iterations: Sequence[int]) -> Iterator[MixedModel | None]:
@@ -33,7 +40,7 @@ def restarts(model: MixedModel, most: int, iterations: Sequence[int]) -> Iterato
             return
         W, H = _after_nmf(model.space, W, H, n_iterations - done)
         done = n_iterations
-        yield _closest_model(model, W, H, most)
+        yield closest_model(model, W, H, most)
 
 
 def replaced(model: MixedModel, position: int, most: int, n_iterations: int) -> MixedModel | None:
@@ -44,10 +51,35 @@ def replaced(model: MixedModel, position: int, most: int, n_iterations: int) -> 
     u, v = _strongest_term(model.space, W, H)
     model.space.products(2 * _POWER_STEPS)
     W, H = np.insert(W, position, u, axis=1), np.insert(H, position, v, axis=0)
-    return _closest_model(model, *_after_nmf(model.space, W, H, n_iterations), most)
+    return closest_model(model, *_after_nmf(model.space, W, H, n_iterations), most)
 
 
-def _strongest_term(space: Space, W: Doubles, H: Doubles) -> tuple[Doubles, Doubles]:
+def random_start(model: MixedModel, n_starts: int) -> Factors | None:
+    """The factors of the best of ``n_starts`` NMFs from random factors, or of fewer when no work is left.
+
+    None without any, and with fixed factors, of which these NMFs know nothing.
+    """
+    space = model.space
+    best: tuple[float, Factors] | None = None
+    for seed in range(0 if model.fixed.any() else n_starts):
+        if not space.work.left():
+            break
+        factors = _after_nmf(space, *_random_factors(space, model.size, seed), _NMF_FROM_RANDOM)
+        squared_error = space.matrix.squared_residual(*factors)
+        if best is None or squared_error < best[0]:
+            best = squared_error, factors
+    return None if best is None else best[1]
+
+
+def _random_factors(space: Space, size: int, seed: int) -> Factors:
+    """Uniformly random factors whose product has the mean of the matrix."""
+    (m, n), rng = space.matrix.shape, np.random.default_rng(seed)
+    mean = float(space.matrix.column_sums.sum()) / (m * n)
+    scale = 2.0 * np.sqrt(mean / size)
+    return scale * rng.random((m, size)), scale * rng.random((size, n))
+
+
+def _strongest_term(space: Space, W: Doubles, H: Doubles) -> Factors:
     """Nonnegative u and v with u v' close to M - W H, by power steps from the worst explained column."""
     matrix = space.matrix
     image = np.asarray(matrix.T.dot(np.ascontiguousarray(W)), dtype=np.float64)
@@ -64,13 +96,13 @@ def _strongest_term(space: Space, W: Doubles, H: Doubles) -> tuple[Doubles, Doub
     return u * length, v
 
 
-def _after_nmf(space: Space, W: Doubles, H: Doubles, n_iterations: int) -> tuple[Doubles, Doubles]:
+def _after_nmf(space: Space, W: Doubles, H: Doubles, n_iterations: int) -> Factors:
     space.products(2 * W.shape[1] * n_iterations)
     space.work.sweeps(2.0 * n_iterations * sum(space.matrix.shape) * W.shape[1] ** 2)
     return short_nmf(space.matrix, W, H, n_iterations)
 
 
-def _closest_model(model: MixedModel, W: Doubles, H: Doubles, most: int) -> MixedModel | None:
+def closest_model(model: MixedModel, W: Doubles, H: Doubles, most: int) -> MixedModel | None:
     """Mixtures closest to the factors W and H, which belong to those of the model; fixed ones stay what they are."""
     space = model.space
     space.products(2 * W.shape[1])

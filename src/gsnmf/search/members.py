@@ -5,8 +5,8 @@ only steps that lower the error, so more members are never worse than fewer:
 
 1. Rounds: every mixture comes as close as its number of members allows to what its weights ask for
    (`gsnmf.search.member_fits`), then the weights follow.
-2. Other starts, compared by the true error: the mixtures closest to a short NMF, and at the first stage those with one
-   factor replaced (`gsnmf.search.member_starts`).
+2. Other starts, compared by the true error: the mixtures closest to a short NMF, those closest to an NMF from random
+   factors, and at the first stage those with one factor replaced (`gsnmf.search.member_starts`).
 3. The weights are solved for to the tolerance, and rounds go on until the addition or exchange of a single member no
    longer helps.
 
@@ -33,7 +33,7 @@ from gsnmf.results.mixtures import NO_GAIN, Mixtures
 from gsnmf.search.effort import Effort, Progress
 from gsnmf.search.member_fits import MixedSide
 from gsnmf.search.member_model import MixedModel, Space, model_of
-from gsnmf.search.member_starts import replaced, restarts
+from gsnmf.search.member_starts import Factors, closest_model, random_start, replaced, restarts
 from gsnmf.search.work import Clock, Work
 from gsnmf.selection.constraints import Constraints, Limits
 from gsnmf.support.arrays import Doubles, Indices, axes_of
@@ -61,16 +61,19 @@ class _Plan:
     """Iterations of NMF after which its factors are a start."""
     replacements: int
     """Factors replaced at the first stage."""
+    independent: int
+    """NMFs from random factors, whose best is a start at every stage."""
     work: float
-    """Nominal seconds of the first stage after which no further start is tried."""
+    """Nominal seconds after which no further NMF is begun, and those of the first stage after which no further start is
+    tried."""
     later_work: float
     """The same for each further stage, which has a good start already."""
 
 
 _PLANS: dict[Effort, _Plan] = {
-    "fast": _Plan(rounds=15, restarts=(5,), replacements=0, work=0.3, later_work=0.15),
-    "balanced": _Plan(rounds=30, restarts=(5, 20), replacements=8, work=2.0, later_work=0.5),
-    "best": _Plan(rounds=100, restarts=(5, 20, 50, 200), replacements=100, work=40.0, later_work=10.0),
+    "fast": _Plan(rounds=15, restarts=(5,), replacements=0, independent=0, work=0.3, later_work=0.15),
+    "balanced": _Plan(rounds=30, restarts=(5, 20), replacements=8, independent=8, work=2.0, later_work=0.5),
+    "best": _Plan(100, (5, 20, 50, 200), replacements=100, independent=100, work=40.0, later_work=10.0),
 }
 _REPLACED_ITERATIONS = 20
 
@@ -167,10 +170,14 @@ def refine_members(
             return replace(start, mixtures=replace(single, most=members, gain=0.0))
         model.solve(tolerance, max_iterations)
         gain = model.largest_gain(1) if members == 1 else 0.0
+        plan = _PLANS[effort]
+        space.work.limit = space.work.spent + plan.work
+        other = random_start(model, plan.independent) if members > 1 else None
         for most in range(2, members + 1):
             if model.squared_error <= CANCELLED * matrix.squared_norm:  # only rounding is left
                 break
-            model, gain = _stage(model, most, _PLANS[effort], tolerance, max_iterations)
+            model = _stage(model, most, plan, other)
+            gain = _settle(model, most, tolerance, max_iterations)
             if progress is not None:
                 quality = 1.0 - ratio(np.sqrt(model.squared_error), np.sqrt(matrix.squared_norm))
                 progress(f"{most} members", most - 1, members - 1, quality)
@@ -193,18 +200,16 @@ def fitted_mixtures(matrix: Matrix, choice: Choice, tolerance: float, max_iterat
     return replace(start, weights=_weights(model, P, Q, tolerance))
 
 
-def _stage(
-    model: MixedModel, most: int, plan: _Plan, tolerance: float, max_iterations: int
-) -> tuple[MixedModel, float]:
-    """The best model with at most ``most`` members, from one with fewer, and the gain of changing one member."""
+def _stage(model: MixedModel, most: int, plan: _Plan, other: Factors | None) -> MixedModel:
+    """The best model found with at most ``most`` members, from one with fewer and from the factors of an NMF."""
     work = model.space.work
     work.limit = work.spent + (plan.work if most == 2 else plan.later_work)
     _rounds(model, most, plan.rounds)
-    for other in restarts(model, most, plan.restarts):
-        model = _better(model, other, most, plan.rounds)
-    if most == 2:
-        model = _with_replacements(model, plan)
-    return model, _settle(model, most, tolerance, max_iterations)
+    for start in restarts(model, most, plan.restarts):
+        model = _better(model, start, most, plan.rounds)
+    if other is not None:
+        model = _better(model, closest_model(model, *other, most), most, plan.rounds)
+    return _with_replacements(model, plan) if most == 2 else model
 
 
 def _rounds(model: MixedModel, most: int, max_rounds: int) -> None:
