@@ -22,7 +22,8 @@ _POWER_STEPS = 15
 _NMF_BEFORE = 3
 """Iterations of NMF for the other factors to settle before one is replaced."""
 _NMF_FROM_RANDOM = 50
-"""Iterations after which NMFs from random factors are compared."""
+"""Iterations after which NMFs from random factors are compared, or fewer when no work is left."""
+_AT_A_TIME = 10
 
 Factors = tuple[Doubles, Doubles]
 """W and H."""
@@ -64,7 +65,10 @@ def random_start(model: MixedModel, n_starts: int) -> Factors | None:
     for seed in range(0 if model.fixed.any() else n_starts):
         if not space.work.left():
             break
-        factors = _after_nmf(space, *_random_factors(space, model.size, seed), _NMF_FROM_RANDOM)
+        factors = _random_factors(space, model.size, seed)
+        for _ in range(_NMF_FROM_RANDOM // _AT_A_TIME):
+            if space.work.left():
+                factors = _after_nmf(space, *factors, _AT_A_TIME)
         squared_error = space.matrix.squared_residual(*factors)
         if best is None or squared_error < best[0]:
             best = squared_error, factors
