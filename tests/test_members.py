@@ -11,8 +11,10 @@ import gsnmf
 from gsnmf.kernels.members import best_change, member_weights
 from gsnmf.matrices import InMemoryMatrix, wrap
 from gsnmf.results import Mixtures
-from gsnmf.search.member_model import MixedModel
+from gsnmf.search.member_model import MixedModel, Space, model_of
+from gsnmf.search.member_starts import random_start
 from gsnmf.search.members import check_members, refine_members
+from gsnmf.search.work import Work
 from gsnmf.selection.constraints import Constraints
 
 
@@ -255,6 +257,32 @@ def test_limits_are_obeyed(start):
     assert any(np.array_equal(row, np.eye(m)[3]) for row in result.row_mixture.toarray())
     assert result.columns.size + result.rows.size == 5
     assert result.relative_error < weights.relative_error
+
+
+class TestStartFromRandomFactors:
+    def model(self, start, work=np.inf, **constraints):
+        limits = Constraints(**constraints).resolve(start.source.shape, 5)
+        return model_of(start, Space.of(start.source, limits, Work(work)))[0]
+
+    def error(self, start, n_starts):
+        return start.source.squared_residual(*random_start(self.model(start), n_starts))
+
+    def test_the_best_of_several_is_close_to_the_best_nmf(self, start):
+        few, many = self.error(start, 1), self.error(start, 8)
+        best = min(gsnmf.nmf.hals(start.matrix, 5, random_state=seed).relative_error for seed in range(8))
+        assert many <= few
+        assert np.sqrt(many / start.source.squared_norm) == pytest.approx(best, rel=0.02)
+
+    def test_ends_with_the_work(self, start):
+        assert random_start(self.model(start, work=0.0), 8) is None
+        model = self.model(start, work=1e-9)
+        assert random_start(model, 8) is not None
+        once = model.space.work.spent
+        random_start(model, 8)
+        assert model.space.work.spent == once
+
+    def test_not_with_fixed_factors(self, start):
+        assert random_start(self.model(start, include_columns=start.columns[:1]), 8) is None
 
 
 def test_zero_columns_and_exact_matrices():

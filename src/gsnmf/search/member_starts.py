@@ -24,6 +24,7 @@ _NMF_BEFORE = 3
 _NMF_FROM_RANDOM = 50
 """Iterations after which NMFs from random factors are compared, or fewer when no work is left."""
 _AT_A_TIME = 10
+"""Iterations of them between two looks at the work that is left."""
 
 Factors = tuple[Doubles, Doubles]
 """W and H."""
