@@ -24,6 +24,7 @@ import scipy.sparse as sp
 import gsnmf
 from gsnmf.benchmarks._cluster_model import Cluster, PassCost, Problem, pass_cost
 from gsnmf.benchmarks._measuring import load, machine_facts, megabytes, print_table, resident_bytes, seconds, take_turns
+from gsnmf.benchmarks._stored_matrix import StoredMatrix
 from gsnmf.factorization.functions import select
 from gsnmf.factorization.path import Request, choose
 from gsnmf.matrices import wrap
@@ -108,9 +109,9 @@ def growth(sizes: _Sizes) -> None:
     by_rank: list[_Found] = []
     with tempfile.TemporaryDirectory() as folder:
         for row_entries in sizes.row_entries:
-            store = _Store.written(Path(folder, f"{row_entries}"), sizes.shape, row_entries, sizes.rows_per_chunk)
+            store = StoredMatrix.written(Path(folder, f"{row_entries}"), sizes.shape, row_entries, sizes.rows_per_chunk)
             by_entries.append(_measured(store, "gspa", sizes.rank))
-        store = _Store.written(Path(folder, "ranks"), sizes.shape, sizes.row_entries[1], sizes.rows_per_chunk)
+        store = StoredMatrix.written(Path(folder, "ranks"), sizes.shape, sizes.row_entries[1], sizes.rows_per_chunk)
         by_rank.extend(_measured(store, "gspa", rank) for rank in sizes.ranks)
     slopes = [
         _slope([found.entries for found in by_entries], [found.seconds for found in by_entries]),
@@ -128,7 +129,7 @@ def workers(sizes: _Sizes) -> None:
     """The same on one worker process and on two, in wall-clock time and, for busy machines, in processor time."""
     table, runs, busy = [], [], []
     with tempfile.TemporaryDirectory() as folder:
-        store = _Store.written(Path(folder, "matrix"), sizes.shape, sizes.row_entries[-1], sizes.rows_per_chunk)
+        store = StoredMatrix.written(Path(folder, "matrix"), sizes.shape, sizes.row_entries[-1], sizes.rows_per_chunk)
         for n_workers in (1, 2):
             with _cluster(n_workers) as client:
                 _measured(store, "gspa", 1)  # imports and first reads
@@ -147,14 +148,14 @@ def workers(sizes: _Sizes) -> None:
     print(f"in processor time: {busy[0] / busy[1]:.0%}")
 
 
-def _product_seconds(store: _Store, n_processes: int) -> float:
+def _product_seconds(store: StoredMatrix, n_processes: int) -> float:
     """Time of products with a chunk in memory and its transpose, in several processes at once, each with its own."""
     with ProcessPoolExecutor(max_workers=n_processes, mp_context=get_context("spawn")) as processes:
         list(processes.map(_timed_products, [store] * n_processes, [1] * n_processes))  # they start and import
         return max(processes.map(_timed_products, [store] * n_processes, [20] * n_processes))
 
 
-def _timed_products(store: _Store, repeats: int) -> float:
+def _timed_products(store: StoredMatrix, repeats: int) -> float:
     chunk = store.chunk(0)
     vector = np.ones(chunk.shape[1])
     start = time.perf_counter()
@@ -211,7 +212,7 @@ def large(sizes: _Sizes, methods: tuple[str, ...] = ("gspa", "spa-columns")) -> 
     """The large sparse matrix, each part in a fresh process, through Dask in two threads and in memory."""
     (m, n), rank = sizes.large, sizes.large_rank
     with tempfile.TemporaryDirectory() as folder:
-        store = _Store.written(Path(folder, "matrix"), sizes.large, sizes.large_row_entries, sizes.rows_per_chunk)
+        store = StoredMatrix.written(Path(folder, "matrix"), sizes.large, sizes.large_row_entries, sizes.rows_per_chunk)
         table = []
         picks: dict[str, Any] = {}
         for method in methods:
@@ -237,7 +238,7 @@ def search(sizes: _Sizes, effort: Effort = "balanced") -> None:
     with tempfile.TemporaryDirectory() as folder:
         for row_entries in sizes.searched_row_entries:
             place = Path(folder, f"{row_entries}")
-            store = _Store.written(place, sizes.searched, row_entries, sizes.rows_per_chunk, np.float32)
+            store = StoredMatrix.written(place, sizes.searched, row_entries, sizes.rows_per_chunk, np.float32)
             one = _in_fresh_process(partial(_measured_search, store, sizes.searched_rank, effort))
             found.append(one)
             of_matrix = f"{one.peak / store.n_bytes:.1f}x"
@@ -295,92 +296,12 @@ class _Found:
         return [*cells, seconds(seconds_per_pass), of_reading, megabytes(self.peak), notes or self.notes]
 
 
-@dataclass(frozen=True)
-class _Store:
-    """A sparse matrix in chunks of rows on disk."""
-
-    folder: Path
-    shape: tuple[int, int]
-    chunks: tuple[int, ...]
-    entries: int
-    n_bytes: int
-
-    @classmethod
-    def written(
-        cls,
-        folder: Path,
-        shape: tuple[int, int],
-        row_entries: int,
-        rows_per_chunk: int,
-        dtype: type[np.floating[Any]] = np.float64,
-    ) -> _Store:
-        """Draw a matrix chunk by chunk and write it."""
-        folder.mkdir()
-        m, n = shape
-        sizes = tuple(min(rows_per_chunk, m - start) for start in range(0, m, rows_per_chunk))
-        entries = n_bytes = 0
-        for number, size in enumerate(sizes):
-            chunk = _drawn((size, n), row_entries, number).astype(dtype, copy=False)
-            entries += chunk.nnz
-            for part in ("data", "indices", "indptr"):
-                array = getattr(chunk, part)
-                n_bytes += array.nbytes
-                np.save(folder / f"{number}.{part}.npy", array)
-        return cls(folder, shape, sizes, entries, n_bytes)
-
-    def array(self) -> Any:
-        """The matrix as a Dask array that reads a chunk when it needs it."""
-        import dask.array as da
-
-        return da.map_blocks(
-            partial(_read_chunk, folder=self.folder, n_columns=self.shape[1]),
-            chunks=(self.chunks, (self.shape[1],)),
-            dtype=np.float64,
-            meta=np.empty((0, 0)),
-        )
-
-    def whole(self) -> Sparse:
-        """The matrix in memory, which is never held twice."""
-        data = np.empty(self.entries, dtype=self.chunk(0).dtype)
-        indices, indptr = np.empty(self.entries, dtype=np.int32), np.zeros(self.shape[0] + 1, dtype=np.int32)
-        entry = row = 0
-        for number, height in enumerate(self.chunks):
-            chunk = self.chunk(number)
-            data[entry : entry + chunk.nnz], indices[entry : entry + chunk.nnz] = chunk.data, chunk.indices
-            indptr[row + 1 : row + 1 + height] = entry + chunk.indptr[1:]
-            entry, row = entry + chunk.nnz, row + height
-        return sp.csr_array((data, indices, indptr), shape=self.shape)
-
-    def chunk(self, number: int) -> Sparse:
-        """One chunk of rows."""
-        parts = tuple(np.load(self.folder / f"{number}.{part}.npy") for part in ("data", "indices", "indptr"))
-        return sp.csr_array(parts, shape=(parts[2].size - 1, self.shape[1]))
-
-
-def _read_chunk(*, folder: Path, n_columns: int, block_id: tuple[int, int]) -> Sparse:
-    return _Store(folder, (0, n_columns), (), 0, 0).chunk(block_id[0])
-
-
-def _drawn(shape: tuple[int, int], row_entries: int, seed: int) -> Sparse:
-    """Rows of a few entries each; the first columns are the most frequent, and topics change along the rows."""
-    rng = np.random.default_rng(seed)
-    m, n = shape
-    topics = rng.integers(0, 64, size=(m, 1))
-    columns = (n * rng.random((m, row_entries)) ** 3).astype(np.int64)
-    columns = (columns + topics * (n // 128)) % n
-    values = rng.exponential(size=columns.size) * np.repeat(rng.lognormal(size=m), row_entries)
-    chunk = sp.csr_array((values, columns.ravel(), np.arange(0, columns.size + 1, row_entries)), shape=shape)
-    chunk.sum_duplicates()
-    chunk.indices, chunk.indptr = chunk.indices.astype(np.int32), chunk.indptr.astype(np.int32)
-    return chunk
-
-
 def _n_passes(matrix: Any) -> float:
     """How often the data behind a matrix in chunks were read."""
     return float(matrix.passes.n_passes)
 
 
-def _measured(store: _Store, method: str, rank: int) -> _Found:
+def _measured(store: StoredMatrix, method: str, rank: int) -> _Found:
     """Select, and for columns alone also the weights, through Dask; the time to read all chunks once."""
     array = store.array()
     touched = array.map_blocks(_touched, chunks=((1,) * len(store.chunks), (1,)), dtype=float, meta=np.empty((0, 0)))
@@ -397,7 +318,7 @@ def _measured(store: _Store, method: str, rank: int) -> _Found:
     )
 
 
-def _measured_in_memory(store: _Store, method: str, rank: int) -> _Found:
+def _measured_in_memory(store: StoredMatrix, method: str, rank: int) -> _Found:
     matrix = store.whole()
     start = time.perf_counter()
     selection = select(matrix, rank, method=method)
@@ -405,7 +326,7 @@ def _measured_in_memory(store: _Store, method: str, rank: int) -> _Found:
     return _Found(store.entries, rank, elapsed, 2 * rank, 0.0, resident_bytes("VmHWM"), _picks(selection))
 
 
-def _measured_search(store: _Store, rank: int, effort: Effort) -> _Found:
+def _measured_search(store: StoredMatrix, rank: int, effort: Effort) -> _Found:
     matrix = store.whole()
     gsnmf.factorize(sp.eye_array(30, dtype=np.float32, format="csr"), 2, effort="fast")  # compile
     start, busy = time.perf_counter(), time.process_time()
@@ -415,7 +336,7 @@ def _measured_search(store: _Store, rank: int, effort: Effort) -> _Found:
     return _Found(store.entries, rank, elapsed, 1, 0.0, resident_bytes("VmHWM"), _picks(result.selection), notes)
 
 
-def _measured_weights(store: _Store, columns: list[int], rows: list[int]) -> _Found:
+def _measured_weights(store: StoredMatrix, columns: list[int], rows: list[int]) -> _Found:
     """Weights of columns and rows together, through Dask."""
     held = wrap(store.array())
     before = _n_passes(held) if held.squared_norm else 0.0  # without the first pass, which finds the norm
@@ -424,13 +345,13 @@ def _measured_weights(store: _Store, columns: list[int], rows: list[int]) -> _Fo
     return _found_weights(store, weights, start, _n_passes(held) - before)
 
 
-def _measured_weights_in_memory(store: _Store, columns: list[int], rows: list[int]) -> _Found:
+def _measured_weights_in_memory(store: StoredMatrix, columns: list[int], rows: list[int]) -> _Found:
     held = wrap(store.whole())
     start = time.perf_counter()
     return _found_weights(store, solve_weights(held, np.array(columns), np.array(rows)), start, 2)
 
 
-def _found_weights(store: _Store, weights: Weights, start: float, passes: float) -> _Found:
+def _found_weights(store: StoredMatrix, weights: Weights, start: float, passes: float) -> _Found:
     elapsed = time.perf_counter() - start
     (r1, _), (_, r2) = weights.column_weights.shape, weights.row_weights.shape
     notes = (

@@ -23,7 +23,6 @@ from gsnmf.search.alternatives import substitutes
 from gsnmf.search.automatic import check_included
 from gsnmf.search.effort import Effort, Progress, check_effort, check_time_limit
 from gsnmf.search.members import check_members, fitted_mixtures, refine_members
-from gsnmf.search.starting_weights import starting_weights
 from gsnmf.selection.constraints import Constraints, Limits
 from gsnmf.support.arrays import COLUMNS_ALONE
 from gsnmf.weights import DEFAULT_MAX_ITERATIONS, DEFAULT_TOLERANCE, solve_weights
@@ -153,7 +152,7 @@ def choose_and_finish(matrix: Matrix, request: Request, finish: Callable[[Choice
     except KeyboardInterrupt as interrupt:
         found: Any = getattr(interrupt, "best_so_far", None)
         if found is not None and not request.scale:
-            best = Choice(found.selection, starting_weights(matrix, found.fit), found.record)
+            best = Choice(found.selection, found.fit.weights(matrix), found.record)
             interrupt.best_so_far = finish(best)  # type: ignore[attr-defined]
         raise
     return finish(choice)

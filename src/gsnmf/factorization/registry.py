@@ -23,7 +23,6 @@ from gsnmf.results.checkpoint import Checkpoint
 from gsnmf.search.automatic import automatic_search
 from gsnmf.search.effort import Effort, Progress
 from gsnmf.search.pursuit import pursuit_choice
-from gsnmf.search.starting_weights import starting_weights
 from gsnmf.selection.constraints import Limits
 from gsnmf.selection.smoothed_projection import smoothed_choice
 from gsnmf.selection.successive_nonnegative import successive_nonnegative_projection
@@ -227,7 +226,7 @@ def _automatic(matrix: Matrix, task: Task) -> Choice:
     found = automatic_search(
         matrix, task.rank, task.effort, limits=task.limits, time_limit=task.time_limit, progress=task.progress
     )
-    return Choice(found.selection, starting_weights(matrix, found.fit), found.record)
+    return Choice(found.selection, found.fit.weights(matrix), found.record)
 
 
 def _pursuit(matrix: Matrix, task: Task) -> Choice:

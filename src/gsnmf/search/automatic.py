@@ -30,8 +30,8 @@ from gsnmf.search.effort import STAGES, Effort, Progress, Stage, check_effort, c
 from gsnmf.search.exchange import PROGRESS, batches, every_exchange, improved, thoroughly_improved
 from gsnmf.search.fitted import Fitted, by_error
 from gsnmf.search.perturbation import perturbed
-from gsnmf.search.starting import AFFORDABLE, Starting
-from gsnmf.search.starts import prepared, started
+from gsnmf.search.start_methods import prepared, started
+from gsnmf.search.starts import AFFORDABLE, Starts
 from gsnmf.search.trials import Trials
 from gsnmf.search.work import Clock, Work
 from gsnmf.selection.constraints import Constraints, Limits
@@ -149,7 +149,7 @@ class Search:
         work = Work(self._stages[-1].work, Clock(time.monotonic() + check_time_limit(time_limit)))
         self._trials = Trials(Candidates(matrix, none, none), self.limits, work)
         self._best = BestSoFar(self._trials, progress or log_progress, self._stages[-1].work)
-        self._starting = Starting(self._best)
+        self._starts = Starts(self._best)
         self._perturbations = self._perturbations_kept = 0
         self._settled: Fitted | None = None
         """The best selection, if it was improved thoroughly."""
@@ -179,7 +179,7 @@ class Search:
         candidates = trials.candidates
         record = SearchRecord(
             effort=self.effort,
-            starts=tuple(self._starting.records.values()),
+            starts=tuple(self._starts.records.values()),
             n_candidates=(candidates.columns.indices.size, candidates.rows.indices.size),
             exchanges_tried=trials.tried,
             exchanges_kept=trials.kept,
@@ -201,8 +201,8 @@ class Search:
         return "nothing better nearby" if self._ended_nearby else "work spent"
 
     def _run(self, stage: Stage) -> None:
-        self._starting.add_candidates(stage)
-        self._starting.make_starts(stage)
+        self._starts.add_candidates(stage)
+        self._starts.make_starts(stage)
         if self._best.exact or not self._trials.work.left():
             return
         self._optimal = self._ended_nearby = False
@@ -213,7 +213,7 @@ class Search:
     def _first_exchanges(self, stage: Stage) -> list[Fitted]:
         """The new starts and the best so far, each after a few exchanges, best first."""
         work = self._trials.work
-        starts = self._starting.distinct(stage)
+        starts = self._starts.distinct(stage)
         extremes = self._best.promising_extremes() if stage.patience else []
         left = max(0.0, stage.work - work.spent)
         share, until = _STARTING * left / (len(starts) + len(extremes)), work.spent + _STARTING_AT_MOST * left

@@ -86,6 +86,12 @@ class Fit:
     Q: Doubles
     squared_error: float
 
+    def weights(self, matrix: Matrix) -> tuple[Doubles, Doubles]:
+        """Column weights, r1 x n, and row weights, m x r2, of the columns and rows as they are."""
+        column_lengths = np.sqrt(matrix.squared_column_norms[self.columns])
+        row_lengths = np.sqrt(matrix.T.squared_column_norms[self.rows]) if self.rows.size else np.empty(0)
+        return (self.P / column_lengths).T, self.Q / row_lengths
+
 
 class CandidateSide:
     """Candidate columns of a matrix; the candidate rows are the side of its transpose."""

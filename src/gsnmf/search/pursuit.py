@@ -13,7 +13,6 @@ from gsnmf.kernels.threads import single_threaded_blas
 from gsnmf.matrices.protocol import Matrix
 from gsnmf.results import Choice, Selection
 from gsnmf.search.candidates import Candidates, Fit, candidate_pool
-from gsnmf.search.starting_weights import starting_weights
 from gsnmf.selection.constraints import Limits
 from gsnmf.support.arrays import COLUMNS_AND_ROWS, Axes, axes_of
 from gsnmf.support.reasons import selection_reason
@@ -35,7 +34,7 @@ def pursuit_choice(matrix: Matrix, rank: int, limits: Limits | None = None) -> C
     last = fits[-1] if fits else start
     order = axes_of(start.columns.size, start.rows.size) + _order([start, *fits])
     selection = Selection(last.columns, last.rows, order, "pursuit", selection_reason(len(order), rank))
-    return Choice(selection, starting_weights(matrix, last))
+    return Choice(selection, last.weights(matrix))
 
 
 def pursuit_path(

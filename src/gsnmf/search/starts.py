@@ -1,158 +1,150 @@
-"""Starts of a search: the answers of single methods, adapted to the constraints."""
+"""The starts of a search: candidates, all methods that a stage can afford, and a short NMF."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import math
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
 
-from gsnmf.convex.selection import convex_selection
-from gsnmf.kernels.least_squares import nonnegative_quadratic
-from gsnmf.matrices import InMemoryMatrix, Matrix
-from gsnmf.results import Selection
-from gsnmf.search.candidates import Fit
-from gsnmf.search.exchange import completed
-from gsnmf.search.fitted import Fitted
-from gsnmf.search.trials import Trials
-from gsnmf.selection.constraints import Limits
-from gsnmf.selection.successive_nonnegative import successive_nonnegative_projection
-from gsnmf.selection.successive_projection import generalized_successive_projection, successive_projection
-from gsnmf.selection.xray import xray
-from gsnmf.support.arrays import Axis, Indices
+from gsnmf.results.search import Start
+from gsnmf.search.alternating import alternated, matched_factors, short_nmf
+from gsnmf.search.best_so_far import BestSoFar
+from gsnmf.search.candidates import candidate_indices
+from gsnmf.search.effort import Stage
+from gsnmf.search.exchange import batches
+from gsnmf.search.fitted import Fitted, by_error
+from gsnmf.search.start_methods import StartMethod, prepared, start_methods, started
+from gsnmf.search.work import nominal_seconds
+from gsnmf.support.arrays import Indices
 
-_FIT_ROUNDS = 15
-_CONDITIONED = 1e-8
-"""Exact weights are computed from a Gram matrix only if its smallest eigenvalue is at least this."""
-
-
-@dataclass(frozen=True)
-class StartMethod:
-    """A way to choose columns and rows to start from."""
-
-    name: str
-    choose: Callable[[Matrix, Limits], tuple[Indices, Indices]]
-    seconds: float
-    """Approximate nominal seconds."""
-    always: bool = False
-    """Whether it is always run, whatever it costs."""
+AFFORDABLE = 0.1
+"""Fraction of a stage's work that a single start may take."""
+_CLOSE = 1.2
+"""Starts with a squared error of at most this many times the best are fitted well before their first exchanges."""
+_MEMORY_OF_STARTS = 1 << 28
+"""Bytes that starts may take while they wait for their first exchanges."""
+_FEW_ENTRIES = 1 << 22
+"""Methods run at the same time only on matrices of at most this many entries, because each takes memory of its own."""
+_UNEVEN = 4.0
+"""The shorter side of a matrix may have up to this many times its even share of candidates."""
+_SCANS = 60.0
+"""The number of candidates is such that all exchanges can be scored this often in a stage."""
 
 
-_OneSided = Callable[..., Selection]
+class Starts:
+    """Makes the starts of every stage and keeps them until they have had their first exchanges."""
 
+    def __init__(self, best: BestSoFar) -> None:
+        self.best = best
+        self.trials = best.trials
+        self.matrix = best.trials.candidates.matrix
+        self.limits = best.trials.limits
+        self.records: dict[str, Start] = {}
+        self._entries = float(self.matrix.n_stored)
+        self._waiting: dict[str, Fitted] = {}
+        """Starts that have not had their first exchanges."""
 
-def start_methods(matrix: Matrix, limits: Limits, entries: float, convex_entries: int) -> Iterator[StartMethod]:
-    """All methods that can answer the request or come close to it; those that always run come first."""
-    m, n = matrix.shape
-    rank = limits.size
-    products = 4e-10 * entries * rank
-    splits = dict.fromkeys((limits.least_columns, limits.most_columns))
-    for n_columns in splits:
-        choose = partial(_on_both_sides, choose=successive_projection, n_columns=n_columns)
-        yield StartMethod(_title("spa", n_columns, limits), choose, 2 * products, always=True)
-    yield StartMethod("gspa", _gspa, 4 * products, always=True)
-    if not matrix.in_memory:
-        return
-    if m * n <= convex_entries:
-        yield StartMethod("convex", _convex, 0.0)
-    for name, method, seconds in (
-        ("snpa", successive_nonnegative_projection, 2 * products + 3e-10 * (m + n) * rank**3),
-        ("xray", xray, 4 * products + 3e-10 * (m + n) * rank**3),
-        ("xray-greedy", partial(xray, rule="greedy"), 4e-10 * (m + n) * max(m, n) * rank),
-    ):
-        for n_columns in splits:
-            choose = partial(_on_both_sides, choose=method, n_columns=n_columns)
-            yield StartMethod(_title(name, n_columns, limits), choose, seconds)
+    def add_candidates(self, stage: Stage) -> None:
+        """Add the candidates of this stage to the existing ones."""
+        n_columns, n_rows = self._n_candidates(stage)
+        self.trials.candidates.include(
+            candidate_indices(self.matrix, "columns", self.limits, n_columns),
+            candidate_indices(self.matrix, "rows", self.limits, n_rows),
+        )
+        self.trials.work.products(
+            2.0 * self._entries * max(n_columns, n_rows) * (0.2 if self.matrix.in_memory else 0.0)
+        )
 
+    def _n_candidates(self, stage: Stage) -> tuple[int, int]:
+        """How many candidate columns and rows the stage can afford; more on the side where they cost less."""
+        m, n = self.matrix.shape
+        size = self.limits.size
+        affordable = stage.work / _SCANS / (5e-10 * size)
+        if stage.name == "fast" and not self.matrix.in_memory and affordable < size * (m + n):
+            return 0, 0  # saves one pass over the data
+        of_each = affordable / (m + n)
+        columns, rows = (max(of_each, min(_UNEVEN * of_each, affordable / (2 * length))) for length in (n, m))
+        return max(size, min(stage.candidates, int(columns))), max(size, min(stage.candidates, int(rows)))
 
-def prepared(trials: Trials, columns: Indices, rows: Indices) -> tuple[Indices, Indices]:
-    """The allowed indices of a selection plus the required ones, made candidates."""
-    columns, rows = _obedient(trials, columns, rows)
-    trials.candidates.include(columns, rows)
-    return columns, rows
+    def make_starts(self, stage: Stage) -> None:
+        """Run all methods that the stage can afford, and keep their selections."""
+        methods = list(start_methods(self.matrix, self.limits, self._entries, stage.convex_entries))
+        for always in (True, False):
+            wanted = [method for method in methods if method.always == always and method.name not in self.records]
+            for batch in batches(wanted, self._n_starts_at_a_time()):
+                self._run_methods(stage, batch)
+            if always:
+                self._wish(stage)
+        if self._pursuit_seconds() <= AFFORDABLE * stage.work and self.trials.work.left() and not self.best.exact:
+            none = np.empty(0, dtype=np.intp)
+            self._start(stage, {f"pursuit ({stage.name})": (none, none)})
 
+    def _n_starts_at_a_time(self) -> int:
+        """Several if the memory that each takes is small."""
+        return self.trials.n_chains() if self.matrix.in_memory and self._entries <= _FEW_ENTRIES else 1
 
-def started(trials: Trials, columns: Indices, rows: Indices) -> Fitted:
-    """A `prepared` selection, fitted and completed by pursuit."""
-    m, n = trials.candidates.matrix.shape
-    nothing = Fit(columns, rows, np.zeros((n, columns.size)), np.zeros((m, rows.size)), np.inf)
-    fitted = trials.of(nothing)
-    _exact_on_one_side(trials, fitted)
-    return _with_least(trials, completed(trials, trials.well_fitted(fitted, _FIT_ROUNDS), well=True))
+    def _run_methods(self, stage: Stage, methods: Sequence[StartMethod]) -> None:
+        """Run those methods that the stage can afford, at the same time where there are threads."""
+        work = self.trials.work
+        limit = AFFORDABLE * stage.work
+        runs = [method for method in methods if method.always or (method.seconds <= limit and work.left())]
+        if self.best.exact:
+            return
+        work.spent += sum(method.seconds for method in runs)
+        choices = self.trials.candidates.team.map(lambda method: method.choose(self.matrix, self.limits), runs)
+        self._start(stage, dict(zip([method.name for method in runs], choices, strict=True)))
 
+    def _pursuit_seconds(self) -> float:
+        """Approximate nominal seconds of a pursuit among the candidates."""
+        m, n = self.matrix.shape
+        candidates, rank = self.trials.candidates, self.limits.size
+        scores = float(candidates.columns.indices.size * n + candidates.rows.indices.size * m) * rank**2
+        return nominal_seconds(products=scores) + 2e-9 * (m + n) * rank**3
 
-def _exact_on_one_side(trials: Trials, fitted: Fitted) -> None:
-    """Exact weights of the columns without the rows, or of the rows if there are no columns, in place."""
-    problem = fitted.problem
-    X, gram, linear = fitted.fit.P, problem.gram_C, problem.linear_P
-    if X.shape[1] == 0:
-        X, gram, linear = fitted.fit.Q, problem.gram_R, problem.linear_Q
-    if X.shape[1] and np.linalg.eigvalsh(gram)[0] > _CONDITIONED:
-        nonnegative_quadratic(X, gram, -linear)
-        trials.work.sweeps(0.5 * X.size * X.shape[1] ** 2)
-
-
-def _obedient(trials: Trials, columns: Indices, rows: Indices) -> tuple[Indices, Indices]:
-    limits, matrix = trials.limits, trials.candidates.matrix
-    kept: dict[Axis, Indices] = {}
-    sides: tuple[tuple[Axis, Indices, Matrix], ...] = (("columns", columns, matrix), ("rows", rows, matrix.T))
-    for axis, indices, side in sides:
-        usable = (side.squared_column_norms[indices] > 0) & ~limits.excluded(axis)[indices]
-        included = limits.included(axis)
-        kept[axis] = np.concatenate([included, indices[usable & ~np.isin(indices, included)]])[: limits.most(axis)]
-    room = limits.size - max(limits.least_rows, min(kept["rows"].size, limits.most_rows))
-    n_columns = min(kept["columns"].size, max(room, limits.least_columns, limits.included_columns.size))
-    n_rows = min(kept["rows"].size, limits.size - max(n_columns, limits.least_columns))
-    return kept["columns"][:n_columns], kept["rows"][:n_rows]
-
-
-def _with_least(trials: Trials, fitted: Fitted) -> Fitted:
-    """The selection, filled with the longest candidates up to the smallest allowed number of each.
-
-    Pursuit may stop before the limits are met, because nothing is left to explain.
-    """
-    limits, candidates = trials.limits, trials.candidates
-    columns, rows = fitted.fit.columns, fitted.fit.rows
-    if columns.size >= limits.least_columns and rows.size >= limits.least_rows:
+    def _start(self, stage: Stage, choices: dict[str, tuple[Indices, Indices]]) -> Fitted | None:
+        """Fit the selections of starts and keep them; return the last one."""
+        ready = [prepared(self.trials, *choice) for choice in choices.values()]
+        tasks = [partial(started, columns=columns, rows=rows) for columns, rows in ready]
+        fitted = None
+        norm = self.matrix.squared_norm
+        for name, fitted in zip(choices, self.trials.chains(tasks), strict=True):
+            error = math.sqrt(fitted.squared_error / norm) if norm > 0 else 0.0
+            self.records[name] = Start(name, error, fitted.fit.columns.size, fitted.fit.rows.size)
+            self._wait(name, fitted, stage)
         return fitted
-    added = []
-    for side, chosen, least in (
-        (candidates.columns, columns, limits.least_columns),
-        (candidates.rows, rows, limits.least_rows),
-    ):
-        others = side.indices[np.argsort(-side.lengths, kind="stable")]
-        added.append(others[~np.isin(others, chosen)][: max(0, least - chosen.size)])
-    P = np.hstack([fitted.fit.P, np.zeros((fitted.fit.P.shape[0], added[0].size))])
-    Q = np.hstack([fitted.fit.Q, np.zeros((fitted.fit.Q.shape[0], added[1].size))])
-    fit = Fit(np.append(columns, added[0]), np.append(rows, added[1]), P, Q, fitted.squared_error)
-    return trials.of(fit)
 
+    def _wait(self, name: str, fitted: Fitted, stage: Stage) -> None:
+        """Keep a start for its first exchanges; if all take too much memory, drop the worst."""
+        self._waiting[name] = fitted
+        self.best.offer(fitted, stage)
+        total = 0
+        for other, held in sorted(self._waiting.items(), key=lambda item: item[1].squared_error):
+            total += held.n_bytes
+            if total > _MEMORY_OF_STARTS:
+                del self._waiting[other]
 
-def _on_both_sides(matrix: Matrix, limits: Limits, *, choose: _OneSided, n_columns: int) -> tuple[Indices, Indices]:
-    """A method for one side, on columns and on rows independently."""
-    n_rows = limits.size - n_columns
-    none = np.empty(0, dtype=np.intp)
-    columns = choose(matrix, n_columns, axis="columns", limits=limits).columns if n_columns else none
-    rows = choose(matrix, n_rows, axis="rows", limits=limits).rows if n_rows else none
-    return columns, rows
+    def _wish(self, stage: Stage) -> None:
+        """Starts from the ideal vectors of the best selection, and from the factors of a short NMF started there."""
+        seconds = nominal_seconds(products=4.0 * stage.nmf_iterations * self._entries * self.limits.size)
+        if not self.matrix.in_memory or self.best.exact or not self.trials.work.left():
+            return
+        if seconds > 3 * AFFORDABLE * stage.work:
+            return
+        self.trials.work.spent += seconds
+        W, H = short_nmf(self.matrix, self.best.fitted.left, self.best.fitted.right, stage.nmf_iterations)
+        name = f"nmf ({stage.name})"
+        fitted = self._start(stage, {name: matched_factors(self.matrix, W, H, self.limits)})
+        assert fitted is not None
+        self._wait(name, alternated(self.trials, fitted, self._entries), stage)
 
-
-def _title(name: str, n_columns: int, limits: Limits) -> str:
-    if n_columns == limits.size:
-        return f"{name} on columns"
-    return f"{name} on rows" if n_columns == 0 else f"{name} on {n_columns} columns and {limits.size - n_columns} rows"
-
-
-def _gspa(matrix: Matrix, limits: Limits) -> tuple[Indices, Indices]:
-    selection = generalized_successive_projection(matrix, limits.size, limits=limits)
-    return selection.columns, selection.rows
-
-
-def _convex(matrix: Matrix, limits: Limits) -> tuple[Indices, Indices]:
-    assert isinstance(matrix, InMemoryMatrix)
-    pair = (limits.least_columns, limits.least_rows) if limits.least_columns == limits.most_columns else None
-    selection = convex_selection(
-        matrix, pair or limits.size, warn=False, limits=None if limits.only_numbers else limits
-    )
-    return selection.columns, selection.rows
+    def distinct(self, stage: Stage) -> list[Fitted]:
+        """The best so far and the starts that wait, best first; those close to the best are fitted well."""
+        fits = {frozenset(fitted.identities()): fitted for fitted in (self.best.fitted, *self._waiting.values())}
+        self._waiting.clear()
+        for identities, fitted in fits.items():
+            if fitted.squared_error <= _CLOSE * self.best.fitted.squared_error:
+                fits[identities] = self.trials.polished(fitted)
+                self.best.offer(fits[identities], stage)
+        return sorted(fits.values(), key=by_error)
