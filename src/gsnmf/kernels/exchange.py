@@ -121,9 +121,9 @@ def _descend_some(
             _read(x, X, top)
             _read(plain, linear, top)
             _read(factors, left, top)
-            start[:] = plain
+            _copy(start, plain)
             _add_product(start, right, factors)
-            slopes[:] = start
+            _copy(slopes, start)
             _add_product(slopes, gram, x)
             for _ in range(2):
                 _sweep(x, slopes, gram)
@@ -142,7 +142,16 @@ def _read(tile: Doubles, rows: Doubles, top: int) -> None:
     for row in range(n_rows):
         for i in range(tile.shape[0]):
             tile[i, row] = rows[top + row, i]
-    tile[:, n_rows:] = 0.0
+    for i in range(tile.shape[0]):
+        for row in range(n_rows, _TILE):
+            tile[i, row] = 0.0
+
+
+@compiled(reordered=True, inner=True)
+def _copy(target: Doubles, tile: Doubles) -> None:
+    for i in range(tile.shape[0]):
+        for row in range(_TILE):
+            target[i, row] = tile[i, row]
 
 
 @compiled(reordered=True, inner=True)

@@ -61,13 +61,11 @@ def sparse_column_sums(matrix: sp.csr_array | sp.csc_array, *, squared: bool = F
     >>> sparse_column_sums(M), sparse_column_sums(M.tocsc(), squared=True)
     (array([7., 2.]), array([25.,  4.]))
     """
-    sums = np.zeros(matrix.shape[1])
     if small(matrix.nnz):  # too little work to compile anything for
-        by_columns = matrix.format == "csc"
-        columns = np.arange(sums.size).repeat(np.diff(matrix.indptr)) if by_columns else matrix.indices
-        entries = np.square(matrix.data, dtype=np.float64) if squared else matrix.data
-        sums[:] = np.bincount(columns, weights=entries, minlength=sums.size)
-        return sums
+        entries = np.square(matrix.data, dtype=np.float64) if squared else matrix.data.astype(np.float64)
+        weighted = type(matrix)((entries, matrix.indices, matrix.indptr), shape=matrix.shape)
+        return np.asarray(np.ones(matrix.shape[0]) @ weighted)
+    sums = np.zeros(matrix.shape[1])
     if matrix.format == "csr":
         _add_entries(matrix.indices, matrix.data, squared, sums)
     else:
