@@ -218,7 +218,9 @@ def test_rank_path_obeys_constraints():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_candidates_are_the_same_vectors_in_every_form(dtype):
+@pytest.mark.parametrize("long", [10, 1000])
+def test_candidates_are_the_same_vectors_in_every_form(dtype, long, monkeypatch):
+    monkeypatch.setattr("gsnmf.search.candidate_vectors._LONG", long)
     rng = np.random.default_rng(0)
     held = wrap(sp.random_array((60, 50), density=0.08, rng=rng, dtype=dtype))
     for side in (held, held.T):
@@ -235,3 +237,21 @@ def test_candidates_are_the_same_vectors_in_every_form(dtype):
             np.testing.assert_allclose(thin.combined(own, chosen), dense.combined(own, chosen), rtol=1e-6)
             np.testing.assert_allclose(thin.as_columns(chosen), dense.as_columns(chosen), rtol=1e-6)
             assert thin.as_columns(chosen).flags.c_contiguous
+            lengths = 1.0 + np.arange(chosen.size)
+            unit = thin.of_unit_length(chosen, lengths)
+            assert sp.issparse(unit) == (long == 10)
+            expected = dense.of_unit_length(chosen, lengths)
+            np.testing.assert_allclose(unit.toarray() if sp.issparse(unit) else unit, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("rank", [5, (0, 5), (5, 0), (2, 3)])
+def test_candidates_that_stay_in_a_large_matrix_lead_to_the_same_selection(rank, monkeypatch):
+    rng = np.random.default_rng(1)
+    matrix = sp.random_array((90, 70), density=0.1, rng=rng, format="csr")
+    expected = gsnmf.factorize(matrix, rank, effort="fast")
+    monkeypatch.setattr("gsnmf.search.candidate_vectors._LONG", 10)
+    monkeypatch.setattr("gsnmf.search.fitted._LARGE", 10)
+    found = gsnmf.factorize(matrix, rank, effort="fast")
+    assert set(found.columns) == set(expected.columns)
+    assert set(found.rows) == set(expected.rows)
+    assert found.relative_error == pytest.approx(expected.relative_error, rel=1e-6)

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from gsnmf.matrices import InMemoryMatrix
 from gsnmf.matrices.protocol import Matrix
-from gsnmf.support.arrays import Doubles, Floats, Indices
+from gsnmf.support.arrays import Doubles, Floats, Indices, Vectors
 
 _LONG = 1 << 17
 """With more rows or columns than this, candidates stay in the sparse matrix, and products keep its precision."""
@@ -39,6 +39,12 @@ class CandidateVectors(ABC):
     @abstractmethod
     def as_columns(self, positions: Indices) -> Doubles:
         """A new array of shape (m, k), in C order."""
+
+    def of_unit_length(self, positions: Indices, lengths: Doubles) -> Vectors:
+        """A new array of shape (m, k), in C order, or a sparse one; each column is divided by its length."""
+        columns = self.as_columns(positions)
+        columns /= lengths
+        return columns
 
 
 def candidate_vectors(matrix: Matrix) -> CandidateVectors:
@@ -120,6 +126,11 @@ class _SparseVectors(CandidateVectors):
 
     def as_columns(self, positions: Indices) -> Doubles:
         return np.asarray(self._columns(self._indices[positions]).toarray(order="C"))
+
+    def of_unit_length(self, positions: Indices, lengths: Doubles) -> sp.csr_array:
+        columns = self._columns(self._indices[positions]).tocsr()
+        columns.data /= lengths[columns.indices]
+        return columns
 
     def _columns(self, indices: Indices) -> sp.csc_array:
         return self._matrix.submatrix(indices).astype(np.float64, copy=False)  # type: ignore[return-value]

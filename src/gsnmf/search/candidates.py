@@ -33,6 +33,8 @@ MOST = 3000
 """Largest number of candidates per side."""
 _FEWEST = 50
 """Smallest number of candidates per side, whatever memory they take."""
+_BLOCK = 1 << 12
+"""Products of each candidate that are transposed at a time."""
 _AXES: tuple[Axis, ...] = ("columns", "rows")
 
 
@@ -231,21 +233,27 @@ class Candidates:
         """The problem of the weights of a selection of candidates."""
         at_columns, at_rows = self.columns.positions(columns), self.rows.positions(rows)
         column_lengths, row_lengths = self.columns.lengths[at_columns], self.rows.lengths[at_rows]
-        C_products, R_products = self.columns.products[at_columns], self.rows.products[at_rows]
-        C, R = self.columns.vectors.as_columns(at_columns), self.rows.vectors.as_columns(at_rows)
-        C /= column_lengths
-        R /= row_lengths
+        of_columns, of_rows = self.columns.products, self.rows.products
         return JointProblem(
-            C=C,
-            R=R,
-            gram_C=C_products[:, columns] / np.outer(column_lengths, column_lengths),
-            gram_R=R_products[:, rows] / np.outer(row_lengths, row_lengths),
-            linear_P=np.divide(C_products.T, -column_lengths, order="C"),
-            linear_Q=np.divide(R_products.T, -row_lengths, order="C"),
+            C=self.columns.vectors.of_unit_length(at_columns, column_lengths),
+            R=self.rows.vectors.of_unit_length(at_rows, row_lengths),
+            gram_C=of_columns[np.ix_(at_columns, columns)] / np.outer(column_lengths, column_lengths),
+            gram_R=of_rows[np.ix_(at_rows, rows)] / np.outer(row_lengths, row_lengths),
+            linear_P=_linear(of_columns, at_columns, column_lengths),
+            linear_Q=_linear(of_rows, at_rows, row_lengths),
             column_lengths=column_lengths,
             row_lengths=row_lengths,
             squared_norm=self.matrix.squared_norm,
         )
+
+
+def _linear(products: Floats, positions: Indices, lengths: Doubles) -> Doubles:
+    """Some rows of the products, transposed and divided by minus the lengths; in blocks that fit in the cache."""
+    linear = np.empty((products.shape[1], positions.size))
+    for start in range(0, linear.shape[0], _BLOCK):
+        block = slice(start, start + _BLOCK)
+        np.divide(products[positions, block].T, -lengths, out=linear[block])
+    return linear
 
 
 def _positive_squares(slopes: Doubles, _coefficients: Doubles, _factors: Doubles) -> Doubles:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import scipy.sparse as sp
 
 from gsnmf.kernels.exchange import coupled, descend_rows
 from gsnmf.kernels.threads import single_threaded_blas
-from gsnmf.support.arrays import Doubles
-from gsnmf.weights.joint import JointProblem
+from gsnmf.support.arrays import Doubles, Vectors
+from gsnmf.weights.joint import JointProblem, transposed_dot
 
 _QUICKEST, _SLOWEST = 0.7, 0.84
 """Bounds on the expected decrease of the next round, as a fraction of the last one."""
@@ -77,12 +78,14 @@ def descend_jointly(
 
 
 def _coupling(
-    others: Doubles, theirs: Doubles, own: Doubles, both: bool, shape: tuple[int, ...], threads: bool
+    others: Doubles, theirs: Vectors, own: Vectors, both: bool, shape: tuple[int, ...], threads: bool
 ) -> tuple[Doubles, Doubles]:
     """What the other weights add to the linear term, as a product of two factors."""
     if not both:
         return np.empty((shape[0], 0)), np.empty((0, shape[1]))
-    if threads:
-        return own, coupled(others, theirs, threads=True)
-    with single_threaded_blas():  # whose sums do not depend on the number of threads
-        return own, others.T @ theirs
+    if threads and not sp.issparse(theirs):
+        small = coupled(others, theirs, threads=True)
+    else:
+        with single_threaded_blas():  # whose sums do not depend on the number of threads
+            small = transposed_dot(others, theirs)
+    return (np.asarray(own @ small), np.eye(shape[1])) if sp.issparse(own) else (own, small)

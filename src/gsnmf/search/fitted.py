@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse as sp
 
+from gsnmf.matrices.protocol import dense
 from gsnmf.search.candidates import Fit
-from gsnmf.support.arrays import Axis, Doubles
+from gsnmf.support.arrays import Axis, Doubles, Vectors
 from gsnmf.weights.joint import JointProblem
 
 _LARGE = 1 << 21
@@ -45,20 +47,21 @@ class Fitted:
     def n_bytes(self) -> int:
         """Memory of the weights and of the products."""
         problem = self.problem
-        arrays = (self.fit.P, self.fit.Q, problem.C, problem.R, problem.linear_P, problem.linear_Q)
-        return sum(array.nbytes for array in arrays)
+        vectors = sum(12 * array.nnz if sp.issparse(array) else array.nbytes for array in (problem.C, problem.R))
+        arrays = (self.fit.P, self.fit.Q, problem.linear_P, problem.linear_Q)
+        return int(vectors + sum(array.nbytes for array in arrays))
 
     @property
     def left(self) -> Doubles:
         """W, shape (m, r)."""
-        return np.hstack([self.problem.C, self.fit.Q])
+        return np.hstack([dense(self.problem.C), self.fit.Q])
 
     @property
     def right(self) -> Doubles:
         """H, shape (r, n)."""
-        return np.vstack([self.fit.P.T, self.problem.R.T])
+        return np.vstack([self.fit.P.T, dense(self.problem.R).T])
 
-    def across(self, axis: Axis) -> tuple[Doubles, Doubles]:
+    def across(self, axis: Axis) -> tuple[Vectors, Vectors]:
         """The other side of all factors along an axis, column factors first: weights or rows for columns."""
         return (self.fit.P, self.problem.R) if axis == "columns" else (self.problem.C, self.fit.Q)
 

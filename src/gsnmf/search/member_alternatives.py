@@ -127,7 +127,7 @@ def _replaced(problem: JointProblem, axis: Axis, k: int, vector: Doubles, image:
     vectors, linear = (problem.C, problem.linear_P) if axis == "columns" else (problem.R, problem.linear_Q)
     vectors, linear = vectors.copy(), linear.copy()
     vectors[:, k], linear[:, k] = vector, -image
-    gram = vectors.T @ vectors
+    gram = np.asarray(vectors.T @ vectors)
     if axis == "columns":
         return replace(problem, C=vectors, linear_P=linear, gram_C=gram)
     return replace(problem, R=vectors, linear_Q=linear, gram_R=gram)

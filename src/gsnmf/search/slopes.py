@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from gsnmf.kernels.team import Team
-from gsnmf.support.arrays import Doubles, Floats
+from gsnmf.matrices.protocol import dense
+from gsnmf.support.arrays import Doubles, Floats, Vectors
 
 _WIDTH = 1 << 13
 """Slopes of one candidate that are formed at a time."""
@@ -26,7 +27,7 @@ Reduction = Callable[[Doubles, Doubles, Doubles], Doubles]
 
 
 def sums_over_slopes(
-    products: Floats, coefficients: Doubles, factors: Sequence[Doubles], reduction: Reduction, team: Team
+    products: Floats, coefficients: Doubles, factors: Sequence[Vectors], reduction: Reduction, team: Team
 ) -> Doubles:
     """Reduce the slopes ``products - coefficients @ H`` of every candidate.
 
@@ -57,7 +58,7 @@ def sums_over_slopes(
 
     def reduced(piece: tuple[slice, slice]) -> Doubles:
         group, across = piece
-        H = np.ascontiguousarray(np.hstack([factor[across] for factor in factors]).T)
+        H = np.ascontiguousarray(np.hstack([dense(factor[across]) for factor in factors]).T, dtype=np.float64)
         step = max(1, _BLOCK // H.shape[1])
         buffer = np.empty(min(step, group.stop - group.start) * H.shape[1])
         found = []

@@ -23,6 +23,8 @@ from gsnmf.selection.xray import xray
 from gsnmf.support.arrays import Axis, Indices
 
 _FIT_ROUNDS = 15
+_ROWS_AT_A_TIME = 1 << 17
+"""Weights are computed for so many columns (rows) of the matrix at a time, because each time takes memory."""
 _CONDITIONED = 1e-8
 """Exact weights are computed from a Gram matrix only if its smallest eigenvalue is at least this."""
 
@@ -79,7 +81,7 @@ def started(trials: Trials, columns: Indices, rows: Indices) -> Fitted:
     nothing = Fit(columns, rows, np.zeros((n, columns.size)), np.zeros((m, rows.size)), np.inf)
     fitted = trials.of(nothing)
     _exact_on_one_side(trials, fitted)
-    return _with_least(trials, completed(trials, trials.well_fitted(fitted, _FIT_ROUNDS), well=True))
+    return _with_least(trials, completed(trials, trials.well_fitted(fitted, _FIT_ROUNDS, in_place=True), well=True))
 
 
 def _exact_on_one_side(trials: Trials, fitted: Fitted) -> None:
@@ -89,7 +91,9 @@ def _exact_on_one_side(trials: Trials, fitted: Fitted) -> None:
     if X.shape[1] == 0:
         X, gram, linear = fitted.fit.Q, problem.gram_R, problem.linear_Q
     if X.shape[1] and np.linalg.eigvalsh(gram)[0] > _CONDITIONED:
-        nonnegative_quadratic(X, gram, -linear)
+        for start in range(0, X.shape[0], _ROWS_AT_A_TIME):
+            rows = slice(start, start + _ROWS_AT_A_TIME)
+            nonnegative_quadratic(X[rows], gram, -linear[rows])
         trials.work.sweeps(0.5 * X.size * X.shape[1] ** 2)
 
 

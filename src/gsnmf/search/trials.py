@@ -29,7 +29,7 @@ from gsnmf.search.fitted import Fitted
 from gsnmf.search.slopes import sums_over_slopes
 from gsnmf.search.work import Work, nominal_seconds
 from gsnmf.selection.constraints import Limits
-from gsnmf.support.arrays import Axis, Doubles, Flags
+from gsnmf.support.arrays import Axis, Doubles, Flags, Indices, Vectors
 from gsnmf.weights.joint import solve_joint
 
 BATCH = 4
@@ -113,9 +113,20 @@ class Trials:
         """The fit with its products."""
         return Fitted(fit, self.candidates.problem(fit.columns, fit.rows))
 
-    def refitted(self, fitted: Fitted, rounds: int, *, goal: float = math.inf, tolerance: float = _SETTLED) -> Fitted:
-        """Lower the error by rounds of coordinate descent, as long as ``goal`` is in reach."""
-        better, operations = _descended(fitted, rounds, goal, tolerance)
+    def refitted(
+        self,
+        fitted: Fitted,
+        rounds: int,
+        *,
+        goal: float = math.inf,
+        tolerance: float = _SETTLED,
+        in_place: bool = False,
+    ) -> Fitted:
+        """Lower the error by rounds of coordinate descent, as long as ``goal`` is in reach.
+
+        The weights of the given selection are lost if it may be changed in place, which saves a copy.
+        """
+        better, operations = _descended(fitted, rounds, goal, tolerance, in_place=in_place)
         self.work.descents(operations)
         return better
 
@@ -128,14 +139,16 @@ class Trials:
             return fitted
         return Fitted(replace(fitted.fit, P=P, Q=Q, squared_error=error), fitted.problem)
 
-    def well_fitted(self, fitted: Fitted, rounds: int) -> Fitted:
-        """`polished` where that is cheap, `refitted` elsewhere.
+    def well_fitted(self, fitted: Fitted, rounds: int, *, in_place: bool = False) -> Fitted:
+        """`polished` where that is cheap, `refitted` elsewhere, perhaps in place.
 
         Rounds of coordinate descent come close to the exact weights of one side soon, but slowly to those of columns
         and rows together, whose error they overestimate.
         """
         seconds = nominal_seconds(products=_polish_products(fitted, _POLISH_ITERATIONS))
-        return self.polished(fitted) if seconds <= _CHEAP * self.work.limit else self.refitted(fitted, rounds)
+        if seconds <= _CHEAP * self.work.limit:
+            return self.polished(fitted)
+        return self.refitted(fitted, rounds, in_place=in_place)
 
     def nearly_exact(self, fitted: Fitted) -> bool:
         """Whether so little is left unexplained that short fits cannot tell which trial explains all of it."""
@@ -257,9 +270,13 @@ def _done(pair: tuple[Callable[[Trials], Fitted], Trials]) -> Fitted:
         return task(trials)
 
 
-def _descended(fitted: Fitted, rounds: int, goal: float, tolerance: float) -> tuple[Fitted, float]:
+def _descended(
+    fitted: Fitted, rounds: int, goal: float, tolerance: float, *, in_place: bool = False
+) -> tuple[Fitted, float]:
     """The selection with weights of a smaller error, and the multiplications that these took."""
-    P, Q = fitted.fit.P.copy(), fitted.fit.Q.copy()
+    P, Q = fitted.fit.P, fitted.fit.Q
+    if not in_place:
+        P, Q = P.copy(), Q.copy()
     error, operations = descend_jointly(
         fitted.problem,
         P,
@@ -291,19 +308,28 @@ def _grown(fit: Fit, exchange: Exchange, index: int, error: float) -> Fit:
     return Fit(fit.columns, np.append(fit.rows, index), fit.P.copy(), np.column_stack([fit.Q, weights]), error)
 
 
+def _other_vector(vectors: Vectors, side: CandidateSide, indices: Indices, at: int, lengths: Doubles) -> Vectors:
+    """The vectors of these indices, given those in which the one at ``at`` is another one."""
+    positions = side.positions(indices)
+    if not isinstance(vectors, np.ndarray):
+        return side.vectors.of_unit_length(positions, lengths)
+    vectors = vectors.copy()
+    vectors[:, at] = side.vectors.as_columns(positions[at : at + 1])[:, 0] / lengths[at]
+    return vectors
+
+
 def _replaced(fitted: Fitted, side: CandidateSide, exchange: Exchange, at: int, index: int) -> Fitted:
     """Replace column ``at`` of one side; all arrays of the other side stay as they are."""
     fit, problem = fitted.fit, fitted.problem
     column = exchange.axis == "columns"
     indices = (fit.columns if column else fit.rows).copy()
     weights = (fit.P if column else fit.Q).copy()
-    vectors = (problem.C if column else problem.R).copy()
     linear = (problem.linear_P if column else problem.linear_Q).copy()
     lengths = (problem.column_lengths if column else problem.row_lengths).copy()
     gram = (problem.gram_C if column else problem.gram_R).copy()
     length, products = side.lengths[exchange.place], side.products[exchange.place]
     indices[at], lengths[at], weights[:, at] = index, length, exchange.weights
-    vectors[:, at] = side.vectors.as_columns(np.array([exchange.place]))[:, 0] / length
+    vectors = _other_vector(problem.C if column else problem.R, side, indices, at, lengths)
     linear[:, at] = -products / length
     gram[at] = gram[:, at] = products[indices] / (lengths * length)
     if column:

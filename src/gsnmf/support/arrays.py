@@ -17,6 +17,9 @@ Flags: TypeAlias = NDArray[np.bool_]
 
 Sparse: TypeAlias = sp.csr_array | sp.csc_array
 
+Vectors: TypeAlias = Doubles | sp.csr_array
+"""A few columns side by side, of which only the nonzero entries may be held."""
+
 RawMatrix: TypeAlias = Floats | Sparse
 """A matrix in memory that has been checked, as NumPy or SciPy holds it."""
 

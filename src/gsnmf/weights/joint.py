@@ -19,11 +19,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.linalg import blas
 
 from gsnmf.kernels.coordinate_descent import coordinate_sweep
 from gsnmf.matrices.protocol import Matrix
-from gsnmf.support.arrays import Doubles, Flags, Floats, Indices
+from gsnmf.support.arrays import Doubles, Flags, Floats, Indices, Vectors
 from gsnmf.weights.optimality import relative_violation, violation
 
 _SWEEPS = 2
@@ -68,9 +69,9 @@ class JointProblem:
     Its variables are P (n x r1, the transposed column weights) and Q (m x r2, the row weights), in these units.
     """
 
-    C: Doubles
+    C: Vectors
     """Chosen columns, m x r1."""
-    R: Doubles
+    R: Vectors
     """Chosen rows, transposed, n x r2."""
     gram_C: Doubles
     gram_R: Doubles
@@ -90,15 +91,15 @@ class JointProblem:
         (chosen_columns, image_of_C), (chosen_rows, image_of_R) = (
             side.with_products(indices) for side, indices in ((matrix, columns), (matrix.T, rows))
         )
-        C = np.ascontiguousarray(chosen_columns / column_lengths, dtype=np.float64)
-        R = np.ascontiguousarray(chosen_rows / row_lengths, dtype=np.float64)
+        C = np.divide(chosen_columns, column_lengths, dtype=np.float64, order="C")
+        R = np.divide(chosen_rows, row_lengths, dtype=np.float64, order="C")
         return cls(
             C=C,
             R=R,
             gram_C=C.T @ C,
             gram_R=R.T @ R,
-            linear_P=np.ascontiguousarray(-image_of_C / column_lengths),
-            linear_Q=np.ascontiguousarray(-image_of_R / row_lengths),
+            linear_P=np.divide(image_of_C, -column_lengths, dtype=np.float64, order="C"),
+            linear_Q=np.divide(image_of_R, -row_lengths, dtype=np.float64, order="C"),
             column_lengths=column_lengths,
             row_lengths=row_lengths,
             squared_norm=matrix.squared_norm,
@@ -114,11 +115,11 @@ class JointProblem:
 
     def coupling_P(self, Q: Doubles) -> Doubles:
         """What the row weights contribute to the gradient of P."""
-        return np.asarray(self.R @ (Q.T @ self.C))
+        return np.asarray(self.R @ transposed_dot(Q, self.C))
 
     def coupling_Q(self, P: Doubles) -> Doubles:
         """What the column weights contribute to the gradient of Q."""
-        return np.asarray(self.C @ (P.T @ self.R))
+        return np.asarray(self.C @ transposed_dot(P, self.R))
 
     def hessian(self, P: Doubles, Q: Doubles, out: tuple[Doubles, Doubles] | None = None) -> tuple[Doubles, Doubles]:
         """Second derivative applied to a direction, written to ``out`` if given."""
@@ -152,6 +153,11 @@ class JointProblem:
         for _ in range(n_sweeps):
             coordinate_sweep(P, self.coupling_P(Q) + self.linear_P, self.gram_C)
             coordinate_sweep(Q, self.coupling_Q(P) + self.linear_Q, self.gram_R)
+
+
+def transposed_dot(A: Doubles, V: Vectors) -> Doubles:
+    """A'V."""
+    return np.asarray((V.T @ A).T if sp.issparse(V) else A.T @ V)
 
 
 def solve_joint(
