@@ -220,7 +220,7 @@ def test_rank_path_obeys_constraints():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("long", [10, 1000])
 def test_candidates_are_the_same_vectors_in_every_form(dtype, long, monkeypatch):
-    monkeypatch.setattr("gsnmf.search.candidate_vectors._LONG", long)
+    monkeypatch.setattr("gsnmf.search.candidate_vectors.LONG", long)
     rng = np.random.default_rng(0)
     held = wrap(sp.random_array((60, 50), density=0.08, rng=rng, dtype=dtype))
     for side in (held, held.T):
@@ -249,7 +249,7 @@ def test_candidates_that_stay_in_a_large_matrix_lead_to_the_same_selection(rank,
     rng = np.random.default_rng(1)
     matrix = sp.random_array((90, 70), density=0.1, rng=rng, format="csr")
     expected = gsnmf.factorize(matrix, rank, effort="fast")
-    monkeypatch.setattr("gsnmf.search.candidate_vectors._LONG", 10)
+    monkeypatch.setattr("gsnmf.search.candidate_vectors.LONG", 10)
     monkeypatch.setattr("gsnmf.search.fitted._LARGE", 10)
     found = gsnmf.factorize(matrix, rank, effort="fast")
     assert set(found.columns) == set(expected.columns)

@@ -12,7 +12,7 @@ from gsnmf.matrices import InMemoryMatrix
 from gsnmf.matrices.protocol import Matrix
 from gsnmf.support.arrays import Doubles, Floats, Indices, Vectors
 
-_LONG = 1 << 17
+LONG = 1 << 17
 """With more rows or columns than this, candidates stay in the sparse matrix, and products keep its precision."""
 _THIN = 0.1
 """Up to this fraction of nonzero entries, products with these alone are faster."""
@@ -51,7 +51,7 @@ def candidate_vectors(matrix: Matrix) -> CandidateVectors:
     """An empty collection, in the form that suits the matrix."""
     if not isinstance(matrix, InMemoryMatrix) or not sp.issparse(matrix.submatrix(np.empty(0, dtype=np.intp))):
         return _DenseVectors(matrix)
-    if max(matrix.shape) >= _LONG:
+    if max(matrix.shape) >= LONG:
         return _SparseVectors(matrix)
     m, n = matrix.shape
     return _CompressedVectors(matrix) if matrix.n_stored <= _THIN * m * n else _DenseVectors(matrix)

@@ -12,6 +12,7 @@ from gsnmf.convex.selection import convex_selection
 from gsnmf.kernels.least_squares import nonnegative_quadratic
 from gsnmf.matrices import InMemoryMatrix, Matrix
 from gsnmf.results import Selection
+from gsnmf.search.candidate_vectors import LONG
 from gsnmf.search.candidates import Fit
 from gsnmf.search.exchange import completed
 from gsnmf.search.fitted import Fitted
@@ -25,6 +26,8 @@ from gsnmf.support.arrays import Axis, Indices
 _FIT_ROUNDS = 15
 _ROWS_AT_A_TIME = 1 << 17
 """Weights are computed for so many columns (rows) of the matrix at a time, because each time takes memory."""
+_PRODUCT, _LONG_PRODUCT = 4e-10, 7e-10
+"""Nominal seconds per stored entry of a product with a vector, and with one that is larger than caches."""
 _CONDITIONED = 1e-8
 """Exact weights are computed from a Gram matrix only if its smallest eigenvalue is at least this."""
 
@@ -48,7 +51,7 @@ def start_methods(matrix: Matrix, limits: Limits, entries: float, convex_entries
     """All methods that can answer the request or come close to it; those that always run come first."""
     m, n = matrix.shape
     rank = limits.size
-    products = 4e-10 * entries * rank
+    products = (_LONG_PRODUCT if max(m, n) >= LONG and entries < m * n else _PRODUCT) * entries * rank
     splits = dict.fromkeys((limits.least_columns, limits.most_columns))
     for n_columns in splits:
         choose = partial(_on_both_sides, choose=successive_projection, n_columns=n_columns)

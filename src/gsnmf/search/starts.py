@@ -16,7 +16,7 @@ from gsnmf.search.effort import Stage
 from gsnmf.search.exchange import batches
 from gsnmf.search.fitted import Fitted, by_error
 from gsnmf.search.start_methods import StartMethod, prepared, start_methods, started
-from gsnmf.search.work import nominal_seconds
+from gsnmf.search.work import nominal_seconds, seconds_of_blocks
 from gsnmf.support.arrays import Indices
 
 AFFORDABLE = 0.1
@@ -127,7 +127,8 @@ class Starts:
 
     def _wish(self, stage: Stage) -> None:
         """Starts from the ideal vectors of the best selection, and from the factors of a short NMF started there."""
-        seconds = nominal_seconds(products=4.0 * stage.nmf_iterations * self._entries * self.limits.size)
+        size = self.limits.size
+        seconds = seconds_of_blocks(self.matrix, 4.0 * stage.nmf_iterations * self._entries * size, size)
         if not self.matrix.in_memory or self.best.exact or not self.trials.work.left():
             return
         if seconds > 3 * AFFORDABLE * stage.work:

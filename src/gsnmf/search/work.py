@@ -12,8 +12,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from gsnmf.matrices.protocol import Matrix
+
 _PRODUCT = 1.5e-10
 """Nominal seconds of a multiplication in a product of matrices."""
+_SCATTERED = 2e-9
+"""Nominal seconds of a multiplication in a product of a sparse matrix with a block that is larger than caches."""
+_CACHE = 1 << 22
+"""Numbers in such a block."""
 _SWEEP = 5e-10
 """Nominal seconds of a multiplication in a sweep of coordinate descent."""
 _DESCENT = 1e-10
@@ -27,6 +33,13 @@ _CALL = 2e-4
 def nominal_seconds(*, products: float = 0.0, scores: float = 0.0) -> float:
     """Nominal seconds of multiplications of products and of scores."""
     return _PRODUCT * products + _SCORE * scores
+
+
+def seconds_of_blocks(matrix: Matrix, operations: float, width: int) -> float:
+    """Nominal seconds of multiplications of a matrix and its transpose with blocks of this many columns."""
+    m, n = matrix.shape
+    scattered = matrix.n_stored < m * n and max(m, n) * width >= _CACHE
+    return (_SCATTERED if scattered else _PRODUCT) * operations
 
 
 @dataclass
