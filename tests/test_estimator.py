@@ -37,7 +37,7 @@ _HEURISTIC = (
     [
         GSNMF(),
         GSNMF(2, method="gspa"),
-        GSNMF((1, 1)),
+        GSNMF((1, 1), effort="fast"),
         GSNMF(2, missing_values=np.nan, method="gspa"),
         GSNMF(2, sum_to_one=True, method="spa-rows"),
         GSNMFSelector(),
@@ -69,6 +69,12 @@ def model(X):
     return GSNMF(6, tol=1e-8).fit(X)
 
 
+@pytest.fixture(scope="module")
+def fast_model(X):
+    """For what does not depend on how long the search was."""
+    return GSNMF(6, tol=1e-8, effort="fast").fit(X)
+
+
 @pytest.fixture
 def frame(X):
     return pd.DataFrame(X, columns=[f"band {j}" for j in range(X.shape[1])])
@@ -96,10 +102,10 @@ class TestFit:
         assert model.n_components_ == 6
         assert model.n_iter_ >= 1
 
-    def test_coefficients_are_anchor_values_and_weights(self, X, model):
-        W = clone(model).set_params(coefficients="model").fit_transform(X)
-        np.testing.assert_array_equal(W[:, :3], X[:, model.feature_indices_])
-        np.testing.assert_allclose(W[:, 3:], model.row_weights_, atol=1e-6)
+    def test_coefficients_are_anchor_values_and_weights(self, X, fast_model):
+        W = clone(fast_model).set_params(coefficients="model").fit_transform(X)
+        np.testing.assert_array_equal(W[:, :3], X[:, fast_model.feature_indices_])
+        np.testing.assert_allclose(W[:, 3:], fast_model.row_weights_, atol=1e-6)
 
     def test_default_fits_any_ordinary_matrix(self):
         rng = np.random.default_rng(0)
@@ -109,7 +115,7 @@ class TestFit:
         assert GSNMF(61, method="spa-rows").fit(rng.random((6, 4))).n_components_ == 4
 
     def test_pair(self, X):
-        model = GSNMF((4, 1)).fit(X)
+        model = GSNMF((4, 1), effort="fast").fit(X)
         assert (model.feature_indices_.size, model.sample_indices_.size) == (4, 1)
 
     @pytest.mark.parametrize("method", ["auto", "gspa", "spa-rows"])
@@ -121,10 +127,10 @@ class TestFit:
         assert 1 - one_less.quality_ > target
 
     def test_one_component_can_be_enough(self, X):
-        assert GSNMF(None, target_error=0.3).fit(X).n_components_ == 1
+        assert GSNMF(None, target_error=0.3, effort="fast").fit(X).n_components_ == 1
 
     def test_target_error_takes_the_planted_number(self, X):
-        assert GSNMF(None, target_error=0.051).fit(X).n_components_ == 6
+        assert GSNMF(None, target_error=0.051, effort="fast").fit(X).n_components_ == 6
 
     def test_target_error_out_of_reach(self, monkeypatch):
         noise = np.random.default_rng(0).random((300, 250))
@@ -181,13 +187,13 @@ class TestFit:
 
     def test_says_if_it_did_not_converge(self, X):
         with pytest.warns(ConvergenceWarning, match="stopped after 1 iterations"):
-            GSNMF(6, tol=1e-12, max_iter=1).fit(X)
+            GSNMF(6, tol=1e-12, max_iter=1, effort="fast").fit(X)
 
 
 class TestTransform:
     @pytest.mark.parametrize("coefficients", ["refit", "model"])
     def test_equals_fit_transform(self, X, coefficients):
-        model = GSNMF(6, coefficients=coefficients)
+        model = GSNMF(6, coefficients=coefficients, effort="fast")
         np.testing.assert_array_equal(model.fit_transform(X), model.transform(X))
 
     def test_refitted_coefficients_are_those_of_nnls(self, X, model):
@@ -195,25 +201,27 @@ class TestTransform:
         for coefficients, target in zip(model.transform(new), new, strict=True):
             np.testing.assert_allclose(coefficients, nnls(model.components_.T, target)[0], atol=1e-10)
 
-    def test_refitted_coefficients_are_no_worse_than_those_of_the_model(self, X, model):
-        plain = GSNMF(6, tol=1e-8, coefficients="model").fit(X)
+    def test_refitted_coefficients_are_no_worse_than_those_of_the_model(self, X, fast_model):
+        plain = GSNMF(6, tol=1e-8, coefficients="model", effort="fast").fit(X)
         new = np.random.default_rng(1).random((7, 40))
-        errors = [relative_error(new, m.transform(new), m.components_) for m in (model, plain)]
+        errors = [relative_error(new, m.transform(new), m.components_) for m in (fast_model, plain)]
         assert errors[0] <= errors[1]
 
-    def test_labels_are_what_predict_gives(self, X, model):
-        np.testing.assert_array_equal(model.predict(X), model.labels_)
-        np.testing.assert_array_equal(np.concatenate([model.predict(X[:7]), model.predict(X[7:])]), model.labels_)
-        np.testing.assert_array_equal(clone(model).fit_predict(X), model.labels_)
-        assert model.predict(np.zeros((1, 40))).tolist() == [-1]
+    def test_labels_are_what_predict_gives(self, X, fast_model):
+        np.testing.assert_array_equal(fast_model.predict(X), fast_model.labels_)
+        np.testing.assert_array_equal(
+            np.concatenate([fast_model.predict(X[:7]), fast_model.predict(X[7:])]), fast_model.labels_
+        )
+        np.testing.assert_array_equal(clone(fast_model).fit_predict(X), fast_model.labels_)
+        assert fast_model.predict(np.zeros((1, 40))).tolist() == [-1]
 
     def test_is_no_worse_than_the_weights_found_together(self, X):
-        model = GSNMF(6, tol=1e-2).fit(X)
+        model = GSNMF(6, tol=1e-2, effort="fast").fit(X)
         assert relative_error(X, model.transform(X), model.components_) <= model.result_.relative_error * (1 + 1e-12)
 
     @pytest.mark.parametrize("n_components", [(3, 3), (0, 6), (6, 0)])
     def test_against_nnls(self, X, n_components):
-        model = GSNMF(n_components, coefficients="model").fit(X)
+        model = GSNMF(n_components, coefficients="model", effort="fast").fit(X)
         new = np.random.default_rng(1).random((7, 40))
         W, r1 = model.transform(new), n_components[0]
         np.testing.assert_array_equal(W[:, :r1], new[:, model.feature_indices_])
@@ -243,38 +251,38 @@ class TestTransform:
         shape = (100_000, 100_000)
         coordinates = rng.integers(0, shape[0], 50_000), rng.integers(0, shape[1], 50_000)
         samples = sp.csr_array((rng.random(50_000), coordinates), shape=shape)
-        model = GSNMF((2, 2), effort="fast").fit(samples[:200])
+        model = GSNMF((2, 2), method="spa-both").fit(samples[:200])
         assert model.transform(samples).shape == (100_000, 4)
         assert 0 < model.score(samples) < 1
 
-    def test_float32_is_kept(self, X, model):
-        single = GSNMF(6).fit(X.astype(np.float32))
+    def test_float32_is_kept(self, X, fast_model):
+        single = GSNMF(6, effort="fast").fit(X.astype(np.float32))
         assert {single.components_.dtype, single.row_weights_.dtype} == {np.dtype(np.float32)}
         W = single.transform(X.astype(np.float32))
         assert W.dtype == np.float32
-        rebuilt = model.inverse_transform(model.transform(X))
+        rebuilt = fast_model.inverse_transform(fast_model.transform(X))
         np.testing.assert_allclose(single.inverse_transform(W), rebuilt, atol=1e-3)
 
     @pytest.mark.parametrize("exponent", [-150, 150])
-    def test_any_unit(self, X, model, exponent):
+    def test_any_unit(self, X, fast_model, exponent):
         scaled = np.ldexp(X, exponent)
-        other = GSNMF(6, tol=1e-8).fit(scaled)
-        np.testing.assert_allclose(other.row_weights_, model.row_weights_, atol=1e-6)
-        assert other.reconstruction_err_ == pytest.approx(np.ldexp(model.reconstruction_err_, exponent))
+        other = clone(fast_model).fit(scaled)
+        np.testing.assert_allclose(other.row_weights_, fast_model.row_weights_, atol=1e-6)
+        assert other.reconstruction_err_ == pytest.approx(np.ldexp(fast_model.reconstruction_err_, exponent))
         np.testing.assert_allclose(
             other.transform(X)[:, 3:],
-            np.ldexp(model.transform(X)[:, 3:], -exponent),
+            np.ldexp(fast_model.transform(X)[:, 3:], -exponent),
             rtol=1e-3,
             atol=np.ldexp(1e-9, -exponent),
         )
 
     def test_input_is_unchanged(self, X):
         copy = X.copy()
-        GSNMF(6).fit(X).transform(X)
+        GSNMF(6, effort="fast").fit(X).transform(X)
         np.testing.assert_array_equal(X, copy)
 
     def test_returned_coefficients_are_the_callers(self, X):
-        model = GSNMF(6)
+        model = GSNMF(6, effort="fast")
         W = model.fit_transform(X)
         kept = model.row_weights_.copy()
         W[:] = -1
@@ -283,7 +291,7 @@ class TestTransform:
     def test_optimality_is_no_worse_than_that_of_nmf(self):
         rng = np.random.default_rng(0)
         X = sp.random_array((200, 300), density=0.05, rng=rng, format="csr")
-        model = GSNMF((0, 10)).fit(X)
+        model = GSNMF((0, 10), effort="fast").fit(X)
         peer = NMF(10, init="nndsvda", max_iter=50, tol=1e-2).fit(X)
         ours = kkt(X.toarray(), model.transform(X), model.components_)
         with warnings.catch_warnings():
@@ -300,7 +308,7 @@ class TestTransform:
 
     def test_score_is_quality(self, X, model):
         assert model.score(X) >= model.quality_ - 1e-12
-        plain = GSNMF(6, tol=1e-8, coefficients="model").fit(X)
+        plain = GSNMF(6, tol=1e-8, coefficients="model", effort="fast").fit(X)
         assert plain.score(X) == pytest.approx(plain.quality_)
 
     def test_negative_entries(self, X, model):
@@ -344,7 +352,7 @@ class TestCompany:
             again.result_  # noqa: B018
 
     def test_saved(self, frame, tmp_path):
-        named = GSNMF((2, 2)).fit(frame.set_axis([f"pixel {i}" for i in range(60)]))
+        named = GSNMF((2, 2), effort="fast").fit(frame.set_axis([f"pixel {i}" for i in range(60)]))
         named.save(tmp_path / "model.npz")
         again = GSNMF.load(tmp_path / "model.npz")
         assert again.get_params() == named.get_params()
@@ -367,7 +375,7 @@ class TestCompany:
         assert "GSNMF" in make_pipeline(model)._repr_html_()
 
     def test_names_of_a_frame_are_kept(self, frame, model):
-        named = GSNMF(6).fit(frame)
+        named = GSNMF(6, effort="fast").fit(frame)
         np.testing.assert_array_equal(named.feature_names_in_, frame.columns)
         names = named.get_feature_names_out().tolist()
         assert names[:3] == [f"anchor:band {j}" for j in named.feature_indices_]
@@ -376,7 +384,7 @@ class TestCompany:
             named.transform(frame[frame.columns[::-1]])
 
     def test_pandas_output(self, frame):
-        model = GSNMF(6).set_output(transform="pandas")
+        model = GSNMF(6, effort="fast").set_output(transform="pandas")
         W = model.fit_transform(frame)
         assert list(W.columns) == model.get_feature_names_out().tolist()
         pd.testing.assert_frame_equal(W, model.transform(frame))
@@ -384,7 +392,7 @@ class TestCompany:
     def test_polars(self, frame):
         polars = pytest.importorskip("polars")
         data = polars.DataFrame({name: frame[name].to_numpy() for name in frame})
-        model = GSNMF(6).set_output(transform="polars")
+        model = GSNMF(6, effort="fast").set_output(transform="polars")
         W = model.fit_transform(data)
         assert isinstance(W, polars.DataFrame)
         assert W.columns == model.get_feature_names_out().tolist()
@@ -556,5 +564,5 @@ class TestCompilation:
         assert capsys.readouterr().out == ""
 
     def test_verbose_fit_says_what_it_found(self, X, capsys):
-        GSNMF(6, verbose=1).fit(X)
+        GSNMF(6, effort="fast", verbose=1).fit(X)
         assert "3 features and 3 samples" in capsys.readouterr().out

@@ -98,6 +98,7 @@ def test_scale_changes_nothing_but_the_unit(data, holes, result):
     assert_allclose(scaled.reconstruct(), 1e6 * result.reconstruct(), rtol=1e-2, atol=1e4)
 
 
+@pytest.mark.long  # the kernels of holes in single precision are compiled for it alone
 def test_single_precision(data, holes, result):
     matrix = np.where(holes, np.nan, data.matrix).astype(np.float32)
     single = gsnmf.factorize(matrix, 5, effort="fast", missing_values=np.nan)

@@ -121,10 +121,10 @@ def unmix(
     >>> from gsnmf.applications import unmix
     >>> rng = np.random.default_rng(0)
     >>> spectra = rng.random((3, 40))
-    >>> scene = (rng.dirichlet([0.3] * 3, size=900) @ spectra).reshape(30, 30, 40)
+    >>> scene = (rng.dirichlet([0.3] * 3, size=100) @ spectra).reshape(10, 10, 40)
     >>> found = unmix(scene, 3)
     >>> found.endmembers.shape, found.abundances.shape, bool(found.relative_error < 0.02)
-    ((3, 40), (30, 30, 3), True)
+    ((3, 40), (10, 10, 3), True)
     """
     chosen_method = check_method(method)
     averaged = None if averaged is None else check_count(averaged, "averaged")
