@@ -117,8 +117,7 @@ def test_extreme_units(blocks, model, exponent):
     assert adjusted_rand_score(blocks[1], lazy.predict(X)) == 1.0
 
 
-@pytest.mark.parametrize("chunks", [(60, 30), (17, 30), (20, 11)])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(("chunks", "dtype"), [((60, 30), np.float64), ((17, 30), np.float32), ((20, 11), np.float64)])
 def test_dask(blocks, chunks, dtype):
     X = blocks[0].astype(dtype)
     lazy_X = da.from_array(X, chunks=chunks)

@@ -48,7 +48,7 @@ def answers_to_number(held, rank):
             yield xray(held, rank, axis=axis)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [0, 2, 5, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 3, 4))])
 @pytest.mark.parametrize("rank", [2, 5])
 def test_balanced_is_never_worse_than_any_single_method(seed, rank):
     matrix = random_matrix(seed, (20 + seed, 24 - 2 * seed), 0.4 + 0.1 * seed)
@@ -58,7 +58,7 @@ def test_balanced_is_never_worse_than_any_single_method(seed, rank):
         assert reached <= error_of(matrix, answer) + ROUNDING, answer.method
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.long) for seed in (2, 3))])
 @pytest.mark.parametrize("pair", [(4, 0), (0, 3), (3, 2)])
 def test_a_pair_is_searched_for_too(seed, pair):
     matrix = random_matrix(seed)
@@ -73,7 +73,7 @@ def test_a_pair_is_searched_for_too(seed, pair):
 
 
 @pytest.mark.parametrize("rank", [3, (2, 3)])
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_more_effort_is_never_worse(seed, rank):
     matrix = random_matrix(seed, (14, 11))
     errors = [error_of(matrix, automatic_search(wrap(matrix), rank, effort).selection) for effort in EFFORTS]
@@ -81,7 +81,7 @@ def test_more_effort_is_never_worse(seed, rank):
     assert errors[2] <= errors[1] + ROUNDING
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.long) for seed in (2, 3))])
 @pytest.mark.parametrize("rank", [10, (6, 4)])
 def test_fast_is_exact_where_the_best_start_is_not_the_closest(seed, rank):
     data = fully_random(0.02, shape=(100, 100), n_columns=6, n_rows=4, random_state=seed)
@@ -112,7 +112,7 @@ def test_constrained_answers_are_good():
     data = fully_random(0.001, shape=(40, 50), n_columns=4, n_rows=3, random_state=0)
     other = int(np.setdiff1d(np.arange(50), data.columns)[0])
     constraints = Constraints(include_columns=[other], exclude_rows=np.setdiff1d(np.arange(40), data.rows))
-    found = automatic_search(wrap(data.matrix), 8, constraints=constraints).selection
+    found = automatic_search(wrap(data.matrix), 8, "fast", constraints=constraints).selection
     assert sorted(found.columns) == sorted([other, *data.columns])
     assert sorted(found.rows) == sorted(data.rows)
 
@@ -160,10 +160,11 @@ def test_the_fit_is_that_of_the_selection():
     assert found.selection.columns.tolist() == fit.columns.tolist()
 
 
-def test_searches_repeat_and_containers_agree():
+@pytest.mark.parametrize("effort", ["fast", pytest.param("balanced", marks=pytest.mark.long)])
+def test_searches_repeat_and_containers_agree(effort):
     matrix = random_matrix(2, (60, 45), 0.3)
-    first, again = (automatic_search(wrap(matrix), 5).selection for _ in range(2))
-    sparse = automatic_search(wrap(sp.csr_array(matrix)), 5).selection
+    first, again = (automatic_search(wrap(matrix), 5, effort).selection for _ in range(2))
+    sparse = automatic_search(wrap(sp.csr_array(matrix)), 5, effort).selection
     assert first.columns.tolist() == again.columns.tolist()
     assert first.rows.tolist() == again.rows.tolist()
     assert error_of(matrix, sparse) == pytest.approx(error_of(matrix, first), rel=1e-6)
@@ -247,7 +248,7 @@ def test_an_exact_selection_is_found_where_another_one_is_nearly_exact(effort):
 
 
 @pytest.mark.parametrize("transposed", [False, True])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.long) for seed in (2, 3))])
 def test_an_exact_scene_of_pure_pixels_and_a_pure_band_is_found(seed, transposed):
     """Three of four materials have a pure pixel; the fourth, never alone, is the only one that reflects in one band."""
     rng = np.random.default_rng(seed)
@@ -276,7 +277,7 @@ def test_planted_columns_and_rows_are_found_in_the_transpose_too(seed):
     assert of_transpose.relative_error == pytest.approx(found.relative_error, rel=1e-5)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(6, 20))])
 def test_constrained_answers_are_never_worse_than_those_of_single_methods(seed):
     """The starts obey the constraints from the beginning, as the single methods do."""
     rng = np.random.default_rng(seed)
