@@ -1,13 +1,10 @@
 import gc
 import os
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-import gsnmf
-from gsnmf.datasets import planted
-from gsnmf.datasets.paper import DATA_VARIABLE, PaperMatrix, load, missing_data, paper_matrix
+# The process that hands out the tests reads this file and runs none of them: what takes long to import comes later
 
 # The same examples every time, however busy the machine is
 settings.register_profile(
@@ -64,18 +61,26 @@ def page(browser, report):
 @pytest.fixture(scope="session")
 def planted_data():
     """A noisy matrix with three planted columns and two planted rows."""
+    from gsnmf.datasets import planted
+
     return planted((60, 50), 3, 2, noise_level=0.02, random_state=0)
 
 
 @pytest.fixture(scope="session")
 def planted_result(planted_data):
     """What a quick search finds in ``planted_data``."""
+    import gsnmf
+
     return gsnmf.factorize(planted_data.matrix, 5, effort="fast")
 
 
 @pytest.fixture(scope="session")
 def jasper():
     """The Jasper Ridge scene, height x width x bands, and its true spectra; skipped where the file is missing."""
+    import numpy as np
+
+    from gsnmf.datasets.paper import load
+
     try:
         data = load("jasper")
     except FileNotFoundError as error:
@@ -86,11 +91,13 @@ def jasper():
 @pytest.fixture(scope="session")
 def paper():
     """Reader of the paper's matrices; tests that use it are skipped where the files are not at hand."""
+    from gsnmf.datasets.paper import DATA_VARIABLE, missing_data, paper_matrix
+
     if not os.environ.get(DATA_VARIABLE):
         pytest.skip(f"the paper's data: {DATA_VARIABLE} names no folder")
-    known: dict[str, PaperMatrix] = {}
+    known = {}
 
-    def read(name: str) -> PaperMatrix:
+    def read(name):
         if reason := missing_data(name):
             pytest.skip(reason)
         if name not in known:

@@ -97,7 +97,8 @@ def test_every_format(name, here, capsys):
     assert_written(here, *capsys.readouterr())
 
 
-@pytest.mark.parametrize("name", [pytest.param(k, marks=[] if k == "m.csv" else pytest.mark.long) for k in WRITERS])
+@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.long
 def test_every_format_in_a_process_of_its_own(name, tmp_path):
     WRITERS[name](tmp_path / name)
     outcome = gsnmf_process("factorize", name, *FACTORIZE, cwd=tmp_path)
@@ -368,6 +369,7 @@ class TestHelp:
         outcome = CliRunner().invoke(app, [], env=self.asking(words), prog_name="gsnmf")
         assert expected in outcome.stdout.split()
 
+    @pytest.mark.long
     def test_completion_in_a_process_of_its_own(self):
         outcome = gsnmf_process(env={**os.environ, **self.asking("gsnmf fac")})
         assert "factorize" in outcome.stdout.split()

@@ -379,6 +379,7 @@ class TestFilesOfKernels:
         assert use_kernels(tmp_path) == (1, 1)
         assert use_kernels(tmp_path) == (0, 0)
 
+    @pytest.mark.long
     def test_truncated_code_is_replaced(self, tmp_path):
         use_kernels(tmp_path)
         for file in tmp_path.rglob("*.nbc"):
@@ -396,6 +397,7 @@ class TestFilesOfKernels:
         nowhere = "import numba.core.caching as c; c.CacheImpl._locator_classes = []\n"
         assert use_kernels(tmp_path, nowhere) == (1, 1)
 
+    @pytest.mark.long
     def test_another_folder_is_taken_where_one_cannot_be_written(self, tmp_path):
         (tmp_path / "file").write_text("", encoding="utf-8")
         assert use_kernels(tmp_path / "file") == (0, 0)

@@ -263,7 +263,7 @@ class TestLatentLowRank:
         assert result.objective == pytest.approx(4, rel=1e-3)
         assert_allclose(result.W @ result.H, matrix @ result.X + result.L @ matrix, atol=1e-10)
 
-    @pytest.mark.parametrize("weight", [0.05, 0.2])
+    @pytest.mark.parametrize("weight", [0.05, pytest.param(0.2, marks=pytest.mark.long)])
     def test_absolute_error_is_a_minimum(self, weight):
         matrix = product((9, 12), 3)
         result = latent_low_rank(matrix, weight=weight, error="absolute", tolerance=1e-6, max_iterations=20_000)

@@ -162,7 +162,7 @@ def test_reported_optimality_is_the_violation_of_the_conditions():
     assert weights.optimality <= 1e-4
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 5))])
 @pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
 def test_true_indices_of_planted_matrices_leave_no_error(seed, container):
     for planted in (

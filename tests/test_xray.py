@@ -64,7 +64,7 @@ def test_same_picks_as_the_textbook(rule, shape, container):
 
 
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("room", [0, 1 << 15, 1 << 28])
+@pytest.mark.parametrize("room", [0, 1 << 15, pytest.param(1 << 28, marks=pytest.mark.long)])
 def test_same_picks_whatever_the_memory(rule, room, monkeypatch):
     """On mixtures and on counts, where the bounds on the scores leave most of them uncomputed."""
     monkeypatch.setattr(module, "_GRAM_BYTES", room)

@@ -56,6 +56,7 @@ def test_mutated_files_end_no_process(tmp_path):
     assert read_damaged(tmp_path, np.random.default_rng(0), 8) == 14 * 8
 
 
+@pytest.mark.long
 def test_mutated_scenes_end_no_process(tmp_path):
     assert read_damaged_scenes(tmp_path, np.random.default_rng(0), 8) == 6 * 8
 

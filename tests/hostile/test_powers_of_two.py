@@ -67,7 +67,10 @@ def test_path_of_ranks(dtype, exponent):
     assert expected.errors.size == 7
 
 
-@pytest.mark.parametrize(("dtype", "exponent"), [(np.float64, -1000), (np.float64, 299), (np.float32, 90)])
+@pytest.mark.parametrize(
+    ("dtype", "exponent"),
+    [(np.float64, -1000), pytest.param(np.float64, 299, marks=pytest.mark.long), (np.float32, 90)],
+)
 def test_estimator_that_chooses_the_rank(dtype, exponent):
     M = _matrix(dtype)
     expected, found = (gsnmf.GSNMF(None, target_error=0.3, effort="fast").fit(X) for X in (M, np.ldexp(M, exponent)))

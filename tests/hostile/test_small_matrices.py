@@ -104,7 +104,7 @@ def test_including_copies_and_zeros():
 
 
 @pytest.mark.parametrize("method", ["gspa", "spa-columns", "spa-rows"])
-@pytest.mark.parametrize("chunks", [(3, -1), (2, 2)])
+@pytest.mark.parametrize("chunks", [(3, -1), pytest.param((2, 2), marks=pytest.mark.long)])
 def test_including_copies_in_dask_arrays(tmp_path, method, chunks):
     """Nothing is left of a copy: its residual must not be divided by its length, also on the way back from a file."""
     da = pytest.importorskip("dask.array")
