@@ -94,8 +94,8 @@ def fill_anchors(
     weights : pair of arrays
     """
     (m, n), r1, r2 = observed.shape, columns.size, rows.size
-    left = np.hstack([C, start[1]]).astype(np.float64)
-    right = np.hstack([start[0].T, R.T]).astype(np.float64)
+    left = np.hstack([C, start[1]]).astype(np.float64, order="C")  # compiled for one memory order alone
+    right = np.hstack([start[0].T, R.T]).astype(np.float64, order="C")
     free_left = np.hstack([unobserved_columns(observed, columns), np.ones((m, r2), dtype=bool)])
     free_right = np.hstack([np.ones((n, r1), dtype=bool), unobserved_columns(observed.T, rows)])
     free_left[rows, :r1] = False
