@@ -318,8 +318,10 @@ class TestLongSide:
         monkeypatch.setattr(passes.Passes, "run", run)
         return sizes
 
-    @pytest.mark.parametrize("form", ["dense", "csr_array"])
-    @pytest.mark.parametrize("method", ["gspa", "spa-columns", "spa-rows"])
+    @pytest.mark.parametrize(
+        ("method", "form"),
+        [("gspa", "dense"), ("gspa", "csr_array"), ("spa-columns", "dense"), ("spa-rows", "csr_array")],
+    )
     def test_the_driver_never_sees_it(self, form, method, fetched, monkeypatch):
         monkeypatch.setattr("gsnmf.matrices.chunked.matrix._IN_DRIVER", 0)
         expected = gsnmf.factorize(self.tall, 6, method=method)
@@ -698,8 +700,9 @@ class TestStores:
 
 
 class TestEstimator:
-    @pytest.mark.parametrize("form", ["dense", "csr_array"])
-    @pytest.mark.parametrize("chunks", CHUNKS)
+    @pytest.mark.parametrize(
+        ("form", "chunks"), list(zip(itertools.cycle(["dense", "csr_array"]), CHUNKS, strict=False))
+    )
     def test_the_same_components_and_coefficients(self, form, chunks):
         X = random_matrix((23, 17), 4)
         new = random_matrix((23, 17), 5)
