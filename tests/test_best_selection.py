@@ -130,11 +130,14 @@ def test_exchange_ends_where_no_single_exchange_helps():
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2))])
 @pytest.mark.parametrize("noise", [0.001, 0.1])
-def test_auto_finds_what_was_planted(seed, noise):
-    data = fully_random(noise, shape=(30, 35), n_columns=4, n_rows=3, random_state=seed)
+@pytest.mark.parametrize(
+    ("shape", "effort"), [((30, 35), "fast"), pytest.param((40, 50), "balanced", marks=pytest.mark.long)]
+)
+def test_auto_finds_what_was_planted(seed, noise, shape, effort):
+    data = fully_random(noise, shape=shape, n_columns=4, n_rows=3, random_state=seed)
     selection = gsnmf.select(data.matrix, 7)
     assert accuracy(selection.columns, selection.rows, data.columns, data.rows) == 1.0
-    pair = gsnmf.select(data.matrix, (4, 3), effort="fast")
+    pair = gsnmf.select(data.matrix, (4, 3), effort=effort)
     assert accuracy(pair.columns, pair.rows, data.columns, data.rows) == 1.0
     assert (pair.columns.size, pair.rows.size) == (4, 3)
 

@@ -320,7 +320,14 @@ class TestLongSide:
 
     @pytest.mark.parametrize(
         ("method", "form"),
-        [("gspa", "dense"), ("gspa", "csr_array"), ("spa-columns", "dense"), ("spa-rows", "csr_array")],
+        [
+            ("gspa", "dense"),
+            ("gspa", "csr_array"),
+            ("spa-columns", "dense"),
+            ("spa-rows", "csr_array"),
+            pytest.param("spa-columns", "csr_array", marks=pytest.mark.long),
+            pytest.param("spa-rows", "dense", marks=pytest.mark.long),
+        ],
     )
     def test_the_driver_never_sees_it(self, form, method, fetched, monkeypatch):
         monkeypatch.setattr("gsnmf.matrices.chunked.matrix._IN_DRIVER", 0)
@@ -536,7 +543,15 @@ class TestLazyResults:
             Explanation(self.result()).residuals("rows")
         assert len(Explanation(self.result()).factors()) == 6
 
-    @pytest.mark.parametrize(("form", "image_shape"), [("dense", (4, 6)), ("csr_array", (6, 10))])
+    @pytest.mark.parametrize(
+        ("form", "image_shape"),
+        [
+            ("dense", (4, 6)),
+            ("csr_array", (6, 10)),
+            pytest.param("dense", (6, 10), marks=pytest.mark.long),
+            pytest.param("csr_array", (4, 6), marks=pytest.mark.long),
+        ],
+    )
     def test_plots(self, form, image_shape, figures):
         from gsnmf import plotting
 
@@ -701,7 +716,12 @@ class TestStores:
 
 class TestEstimator:
     @pytest.mark.parametrize(
-        ("form", "chunks"), list(zip(itertools.cycle(["dense", "csr_array"]), CHUNKS, strict=False))
+        ("form", "chunks"),
+        [
+            pytest.param(form, chunks, marks=[] if (i + j) % 2 == 0 else pytest.mark.long)
+            for i, form in enumerate(["dense", "csr_array"])
+            for j, chunks in enumerate(CHUNKS)
+        ],
     )
     def test_the_same_components_and_coefficients(self, form, chunks):
         X = random_matrix((23, 17), 4)

@@ -83,7 +83,7 @@ def check_decomposition(matrix, solution):
     assert solution.relative_error <= 1e-12
 
 
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=40)
 @given(SEEDS)
 def test_smallest_is_what_trying_all_finds(seed):
     matrix = small_matrix(seed)
@@ -97,7 +97,7 @@ def test_smallest_is_what_trying_all_finds(seed):
     assert not any(all_decompositions(matrix, size) for size in smaller)
 
 
-@settings(deadline=None, max_examples=3)
+@settings(deadline=None, max_examples=6)
 @given(SEEDS)
 def test_pairs_are_what_trying_all_finds(seed):
     assert_pairs_are_what_trying_all_finds(seed)

@@ -117,7 +117,18 @@ def test_extreme_units(blocks, model, exponent):
     assert adjusted_rand_score(blocks[1], lazy.predict(X)) == 1.0
 
 
-@pytest.mark.parametrize(("chunks", "dtype"), [((60, 30), np.float64), ((17, 30), np.float32), ((20, 11), np.float64)])
+@pytest.mark.parametrize(
+    ("chunks", "dtype"),
+    [
+        ((60, 30), np.float64),
+        ((17, 30), np.float32),
+        ((20, 11), np.float64),
+        *(
+            pytest.param(*other, marks=pytest.mark.long)
+            for other in (((60, 30), np.float32), ((17, 30), np.float64), ((20, 11), np.float32))
+        ),
+    ],
+)
 def test_dask(blocks, chunks, dtype):
     X = blocks[0].astype(dtype)
     lazy_X = da.from_array(X, chunks=chunks)

@@ -217,7 +217,7 @@ def test_extreme_float32():
     assert_allclose(result.matrix, [[0, 2], [2, 0]], atol=1e-6)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=150)
 @given(
     arrays(np.float64, array_shapes(min_dims=2, max_dims=2, max_side=6), elements=EXTREME_ENTRIES),
     st.sampled_from([np.asarray, sp.csr_array, sp.csc_array]),

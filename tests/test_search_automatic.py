@@ -107,12 +107,13 @@ def test_constraints_are_obeyed(data):
         assert found.fit.rows.size >= least_rows
 
 
-def test_constrained_answers_are_good():
+@pytest.mark.parametrize("effort", ["fast", pytest.param("balanced", marks=pytest.mark.long)])
+def test_constrained_answers_are_good(effort):
     """What was planted is found around what must be in and what must be out."""
     data = fully_random(0.001, shape=(40, 50), n_columns=4, n_rows=3, random_state=0)
     other = int(np.setdiff1d(np.arange(50), data.columns)[0])
     constraints = Constraints(include_columns=[other], exclude_rows=np.setdiff1d(np.arange(40), data.rows))
-    found = automatic_search(wrap(data.matrix), 8, "fast", constraints=constraints).selection
+    found = automatic_search(wrap(data.matrix), 8, effort, constraints=constraints).selection
     assert sorted(found.columns) == sorted([other, *data.columns])
     assert sorted(found.rows) == sorted(data.rows)
 

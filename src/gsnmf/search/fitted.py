@@ -15,6 +15,9 @@ from gsnmf.weights.joint import JointProblem
 _LARGE = 1 << 21
 """Above this number of entries in both factors, the threads share one trial, and trials are made one by one."""
 
+_SPARSE_ENTRY = 12
+"""Bytes of a stored entry: its value and its index."""
+
 
 @dataclass(frozen=True)
 class Fitted:
@@ -47,7 +50,7 @@ class Fitted:
     def n_bytes(self) -> int:
         """Memory of the weights and of the products."""
         problem = self.problem
-        vectors = sum(12 * array.nnz if sp.issparse(array) else array.nbytes for array in (problem.C, problem.R))
+        vectors = sum(_SPARSE_ENTRY * V.nnz if sp.issparse(V) else V.nbytes for V in (problem.C, problem.R))
         arrays = (self.fit.P, self.fit.Q, problem.linear_P, problem.linear_Q)
         return int(vectors + sum(array.nbytes for array in arrays))
 
