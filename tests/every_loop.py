@@ -2,8 +2,8 @@
 
 import gc
 import math
+from functools import partial
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 
@@ -14,6 +14,7 @@ from gsnmf.kernels.convex_hull import project_on_hull
 from gsnmf.kernels.coordinate_descent import coordinate_sweep, descend
 from gsnmf.kernels.exchange import coupled, descend_rows, exchange_scores
 from gsnmf.kernels.least_squares import nonnegative_least_squares, nonnegative_quadratic, passive_inverses
+from gsnmf.kernels.loops import Loop
 from gsnmf.kernels.observed_descent import descend_rows as descend_observed
 from gsnmf.kernels.observed_entries import (
     Entries,
@@ -97,22 +98,27 @@ def outcomes():
 
 
 def main():
-    """Compare; an error names the kernel that differs or the loop that was never run in all threads."""
-    ran = []
-    for loop in [found for found in gc.get_objects() if isinstance(found, threads.Loop)]:
-        original = loop.parallel
-        loop.parallel = lambda *arguments, run=original, loop=loop: (ran.append(id(loop)), run(*arguments))
+    """Compare; an error names the kernel that differs or the loop whose parts were never shared out."""
+    shared, every = set(), [found for found in gc.get_objects() if isinstance(found, Loop)]
+    for loop in every:
+        loop._part = partial(record, shared, loop, loop._part)
     threads.PARALLEL_WORK = math.inf
     alone = list(outcomes())
-    assert not ran
+    assert not shared
     threads.PARALLEL_WORK = 0
     for (name, expected), (_, found) in zip(alone, outcomes(), strict=True):
         error = np.abs(found - expected).max() / np.abs(expected).max()
         assert error <= TOLERANCE, f"{name}: {error}"
-    missed = [found for found in gc.get_objects() if isinstance(found, threads.Loop) and id(found) not in ran]
-    names = [getattr(loop._part or loop._whole, "__name__", loop) for loop in missed]
-    assert not names, f"never run in all threads: {names}"
-    print(numba.get_num_threads(), len(alone), "as in one thread")
+    missed = [loop.__name__ for loop in every if loop not in shared]
+    assert not missed, f"never shared out: {missed}"
+    print(threads.n_threads_allowed(), len(alone), "as in one thread")
+
+
+def record(shared, loop, part, *arguments):
+    """Run a part, and remember the loop if there are others."""
+    if arguments[-1] > 1:
+        shared.add(loop)
+    part(*arguments)
 
 
 if __name__ == "__main__":

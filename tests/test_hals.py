@@ -1,3 +1,4 @@
+import math
 import warnings
 
 import numpy as np
@@ -272,7 +273,8 @@ def plain_sweep(X, target, gram):
 
 @pytest.mark.parametrize("dtype", [np.float64, pytest.param(np.float32, marks=pytest.mark.long)])
 @pytest.mark.parametrize(("r", "n"), [(1, 1), (4, 300), (7, 128)])
-def test_compiled_sweeps_are_plain_coordinate_descent(r, n, dtype):
+def test_compiled_sweeps_are_plain_coordinate_descent(monkeypatch, r, n, dtype):
+    monkeypatch.setenv("NUMBA_NUM_THREADS", "3")
     rng = np.random.default_rng(0)
     basis = rng.random((9, r))
     basis[:, 0] *= r > 1  # a zero component is left alone
@@ -281,8 +283,8 @@ def test_compiled_sweeps_are_plain_coordinate_descent(r, n, dtype):
     serial, parallel = expected.copy(), expected.copy()
     for _ in range(3):
         plain_sweep(expected, target, gram)
-    kernels._descend_blocks.serial(serial, target, gram, 3, 0.0)
-    kernels._descend_blocks.parallel(parallel, target, gram, 3, 0.0)
+    kernels._descend_blocks(serial, target, gram, 3, 0.0, work=0)
+    kernels._descend_blocks(parallel, target, gram, 3, 0.0, work=math.inf)
     assert_allclose(serial, expected, atol=1e-12 if dtype == np.float64 else 1e-4)
     assert_array_equal(parallel, serial)
 

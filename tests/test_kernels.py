@@ -34,8 +34,9 @@ RNG_SEED = 7
 
 @pytest.fixture(params=["serial", "parallel"])
 def policy(request, monkeypatch):
-    """Every kernel in one thread, or every kernel in all of them."""
+    """Every kernel in one thread, or every kernel in three."""
     monkeypatch.setattr(threads, "PARALLEL_WORK", math.inf if request.param == "serial" else 0)
+    monkeypatch.setenv("NUMBA_NUM_THREADS", "3")
     return request.param
 
 
@@ -249,6 +250,7 @@ def test_sparse_product(monkeypatch, width, dtype, block_type, index):
     block = rng.random(40 if width is None else (40, width)).astype(block_type)
     expected = (dense.astype(np.float64) @ block.astype(np.float64)).astype(block_type)
     found = []
+    monkeypatch.setenv("NUMBA_NUM_THREADS", "3")
     for work in (math.inf, 0):
         monkeypatch.setattr(threads, "PARALLEL_WORK", work)
         for order in "CF":
@@ -293,9 +295,9 @@ def test_sums_of_columns(monkeypatch, form, dtype, compiled):
     assert_array_equal(sparse_column_sums(sp.csr_array((4, 3))), np.zeros(3))
 
 
-@pytest.mark.long
-def test_all_loops_give_the_same_in_one_thread_and_in_all():
+def test_all_loops_give_the_same_in_one_thread_and_in_all(monkeypatch):
     """To the last bit: the number of threads changes nothing."""
+    monkeypatch.setenv("NUMBA_NUM_THREADS", "3")
     rng = np.random.default_rng(RNG_SEED)
     r, n = 9, 300
     R, targets = triangle(rng, r), rng.standard_normal((n, r))
@@ -331,17 +333,11 @@ def test_all_loops_give_the_same_in_one_thread_and_in_all():
         (sparse_products._dot_rows, [], (*sparse, rng.random((n, 20)))),
     ]
     for kernel, changed, rest in cases:
-        if not changed:
-            changed, rest = [np.empty((n, 20))], rest
-            outcomes = [[array.copy() for array in changed] for _ in range(2)]
-            kernel.serial(*rest, *outcomes[0])
-            kernel.parallel(*rest, *outcomes[1])
-        else:
-            outcomes = [[array.copy() for array in changed] for _ in range(2)]
-            kernel.serial(*outcomes[0], *rest)
-            kernel.parallel(*outcomes[1], *rest)
+        outcomes = [[array.copy() for array in changed or [np.empty((n, 20))]] for _ in range(2)]
+        for outcome, work in zip(outcomes, (0, math.inf), strict=True):
+            kernel(*([*outcome, *rest] if changed else [*rest, *outcome]), work=work)
         for one, other in zip(*outcomes, strict=True):
-            assert_array_equal(one, other, err_msg=str(kernel.serial))
+            assert_array_equal(one, other, err_msg=kernel.__name__)
 
 
 USE = """

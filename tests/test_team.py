@@ -2,7 +2,6 @@
 
 import threading
 
-import numba
 import numpy as np
 import pytest
 
@@ -18,7 +17,7 @@ from gsnmf.search.automatic import automatic_search
 
 @pytest.fixture(params=[1, 2, 5])
 def team(request, monkeypatch):
-    monkeypatch.setattr(numba, "get_num_threads", lambda: request.param)
+    monkeypatch.setenv("NUMBA_NUM_THREADS", str(request.param))
     team = Team()
     with team.running(request.param):
         yield team
@@ -35,7 +34,7 @@ def test_items_may_hand_out_items(team):
 
 
 def test_threads_work_at_the_same_time(monkeypatch):
-    monkeypatch.setattr(numba, "get_num_threads", lambda: 3)
+    monkeypatch.setenv("NUMBA_NUM_THREADS", "3")
     team, together = Team(), threading.Barrier(3, timeout=60)
     with team.running(3):
         assert sorted(team.map(lambda _: together.wait(), range(3))) == [0, 1, 2]
@@ -82,7 +81,7 @@ def test_a_search_does_not_depend_on_the_number_of_threads(monkeypatch, sparse):
     data = planted((90, 70), 4, 3, density=0.5 if sparse else 1.0, noise_level=0.3, sparse=sparse, random_state=0)
     found = []
     for n_threads in (1, 2, 64):
-        monkeypatch.setattr(numba, "get_num_threads", lambda n_threads=n_threads: n_threads)
+        monkeypatch.setenv("NUMBA_NUM_THREADS", str(n_threads))
         found.append(automatic_search(wrap(data.matrix), 7, "fast"))
     first = found[0]
     for other in found[1:]:

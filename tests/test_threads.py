@@ -5,15 +5,16 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
-import numba
 import numpy as np
 import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from gsnmf.kernels import threads
-from gsnmf.kernels.threads import Loop, blas_threads, in_one_thread, single_threaded_blas
+from gsnmf.kernels.loops import Loop
+from gsnmf.kernels.threads import blas_threads, in_one_thread, single_threaded_blas
 from processes import PATIENCE
 
 
@@ -27,85 +28,107 @@ def two_blas_threads():
         yield blas_sizes()
 
 
-def add_one(X):
-    for i in numba.prange(X.size):
-        X[i] += 1
-
-
 class Recorder:
-    """A loop that knows how it was run."""
+    """A loop that knows in how many parts it was run."""
 
-    def __init__(self):
-        self.loop = Loop(add_one)
-        self.ways = []
-        self.loop._done = math.inf
-        self.loop.serial = lambda *_: self.ways.append("serial")
-        self.loop.parallel = lambda *_: self.ways.append("parallel")
+    def __init__(self, part=lambda part, n_parts: None):
+        self.loop = Loop(self.record)
+        self.part = part
+        self.parts = set()
 
-    def run(self, work):
-        self.loop(None, work=work)
-        return self.ways[-1]
+    def record(self, part, n_parts):
+        self.parts.add((part, n_parts))
+        self.part(part, n_parts)
+
+    def run(self, work=math.inf):
+        self.parts.clear()
+        self.loop(work=work)
+        (n_parts,) = {n_parts for _, n_parts in self.parts}
+        assert self.parts == {(part, n_parts) for part in range(n_parts)}  # nothing is left out
+        return "alone" if n_parts == 1 else "shared"
 
 
 class TestLoop:
     @pytest.fixture(autouse=True)
     def _two_threads(self, monkeypatch):
-        monkeypatch.setattr(numba, "get_num_threads", lambda: 2)
+        monkeypatch.setenv("NUMBA_NUM_THREADS", "2")
 
     def test_work_decides(self):
         loop = Recorder()
-        assert loop.run(threads.PARALLEL_WORK - 1) == "serial"
-        assert loop.run(threads.PARALLEL_WORK) == "parallel"
-
-    def test_the_form_for_all_cores_is_compiled_once_the_loop_has_worked_as_long(self):
-        recorder = Recorder()
-        recorder.loop._done = 0.0
-        ways = [recorder.run(threads.PARALLEL_WORK * threads._COMPILATION / 4) for _ in range(6)]
-        assert ways == ["serial"] * 4 + ["parallel"] * 2
-
-    def test_the_form_for_all_cores_is_used_at_once_if_it_is_on_disk(self, monkeypatch):
-        monkeypatch.setattr(threads, "kept_on_disk", lambda function: True)
-        recorder = Recorder()
-        recorder.loop._done = 0.0
-        assert recorder.run(threads.PARALLEL_WORK) == "parallel"
+        assert loop.run(threads.PARALLEL_WORK - 1) == "alone"
+        assert loop.run(threads.PARALLEL_WORK) == "shared"
 
     def test_a_task_of_several_keeps_to_its_thread(self):
         loop = Recorder()
         with in_one_thread():
-            assert loop.run(1e12) == "serial"
-        assert loop.run(1e12) == "parallel"
+            assert loop.run() == "alone"
+        assert loop.run() == "shared"
 
-    def test_one_core_is_no_reason_for_threads(self, monkeypatch):
-        monkeypatch.setattr(numba, "get_num_threads", lambda: 1)
-        loop = Recorder()
-        assert loop.run(1e12) == "serial"
-        monkeypatch.setattr(numba, "get_num_threads", lambda: 2)
-        assert loop.run(1e12) == "parallel"
+    def test_parts_keep_to_their_thread(self):
+        inner = Recorder()
+        assert Recorder(lambda *_: inner.run() == "alone" or 1 / 0).run() == "shared"
+
+    @pytest.mark.parametrize(("asked", "expected"), [("1", "alone"), ("0", "alone"), ("64", "shared")])
+    def test_the_environment_decides_how_many_threads(self, monkeypatch, asked, expected):
+        monkeypatch.setenv("NUMBA_NUM_THREADS", asked)
+        assert Recorder().run() == expected
+
+    @pytest.mark.parametrize("asked", [None, "many"])
+    def test_processors_decide_where_the_environment_does_not(self, monkeypatch, asked):
+        monkeypatch.delenv("NUMBA_NUM_THREADS", raising=False)
+        if asked:
+            monkeypatch.setenv("NUMBA_NUM_THREADS", asked)
+        monkeypatch.setattr(threads, "_n_processors", lambda: 7)
+        assert threads.n_threads_allowed() == 7
+
+    def test_threads_work_at_the_same_time(self):
+        together = threading.Barrier(2, timeout=PATIENCE)
+        Recorder(lambda *_: together.wait()).run()
 
     def test_only_one_thread_has_all_cores(self):
         inside, leave = threading.Event(), threading.Event()
-        holder, other = Recorder(), Recorder()
-
-        def stay(*_):
-            inside.set()
-            leave.wait(PATIENCE)
-
-        holder.loop.parallel = stay
+        holder = Recorder(lambda *_: (inside.set(), leave.wait(PATIENCE)))
+        other = Recorder()
         with ThreadPoolExecutor(1) as pool:
-            staying = pool.submit(holder.loop, None, work=1e12)
+            staying = pool.submit(holder.run)
             assert inside.wait(PATIENCE)
-            assert other.run(1e12) == "serial"
+            assert other.run() == "alone"
             leave.set()
-            staying.result(PATIENCE)
-        assert other.run(1e12) == "parallel"
+            assert staying.result(PATIENCE) == "shared"
+        assert other.run() == "shared"
 
     def test_an_error_inside_gives_the_cores_back(self):
-        loop = Recorder()
-        works, loop.loop.parallel = loop.loop.parallel, lambda *_: 1 / 0
+        loop = Recorder(lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            loop.run(1e12)
-        loop.loop.parallel = works
-        assert loop.run(1e12) == "parallel"
+            loop.run()
+        loop.part = lambda *_: None
+        assert loop.run() == "shared"
+
+    def test_an_interrupt_waits_for_the_parts_that_have_begun(self):
+        running, main = [], threading.main_thread()
+
+        def part(*_):
+            if threading.current_thread() is main:
+                raise KeyboardInterrupt
+            running.append(True)
+            time.sleep(0.05)
+            running.pop()
+
+        with pytest.raises(KeyboardInterrupt):
+            Recorder(part).run()
+        assert not running
+
+    def test_works_while_python_ends(self):
+        program = """
+import atexit, sys
+from gsnmf.kernels.loops import Loop
+done = []
+atexit.register(lambda: (Loop(lambda part, n_parts: done.append(part))(work=1e12), print(len(done))))
+"""
+        environment = os.environ | {"NUMBA_NUM_THREADS": "2"}
+        outcome = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+        assert outcome.returncode == 0, outcome.stderr
+        assert int(outcome.stdout) > 1
 
 
 class TestBLAS:
@@ -171,7 +194,6 @@ CONCURRENT = """
 import sys
 from concurrent.futures import ThreadPoolExecutor
 import numpy as np
-import numba
 from gsnmf.kernels import threads
 from gsnmf.kernels.least_squares import nonnegative_least_squares
 threads.PARALLEL_WORK = 0
@@ -190,20 +212,17 @@ with ThreadPoolExecutor(8) as pool:
         assert np.array_equal(found, expected)
 gradient = (expected @ R.T - targets) @ R
 assert np.abs(np.minimum(expected, gradient)).max() < 1e-10
-print(numba.get_num_threads(), numba.threading_layer() if numba.get_num_threads() > 1 else "none")
+print(threads.n_threads_allowed())
 """
 
 
-@pytest.mark.parametrize(("n_threads", "layer"), [("1", "default"), ("2", "workqueue"), ("64", "default")])
+@pytest.mark.parametrize("n_threads", ["1", "2", "64"])
 @pytest.mark.long
-def test_concurrent_calls_do_not_end_the_process(n_threads, layer):
-    environment = os.environ | {"NUMBA_NUM_THREADS": n_threads, "NUMBA_THREADING_LAYER": layer}
+def test_concurrent_calls_do_not_end_the_process(n_threads):
+    environment = os.environ | {"NUMBA_NUM_THREADS": n_threads}
     outcome = subprocess.run([sys.executable, "-c", CONCURRENT], env=environment, capture_output=True, text=True)
     assert outcome.returncode == 0, outcome.stderr
-    found, used = outcome.stdout.split()
-    assert found == n_threads
-    if layer == "workqueue" and n_threads != "1":
-        assert used == layer
+    assert outcome.stdout.strip() == n_threads
 
 
 FORKED = """
@@ -227,7 +246,7 @@ assert positive_squares(rows).sum() == 300
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
-def test_a_forked_process_does_without_threads():
+def test_a_forked_process_has_threads_of_its_own():
     environment = os.environ | {"NUMBA_NUM_THREADS": "2"}
     outcome = subprocess.run([sys.executable, "-c", FORKED], env=environment, capture_output=True, text=True)
     assert outcome.returncode == 0, outcome.stderr

@@ -242,6 +242,7 @@ def test_kernel_equals_plain_numpy(monkeypatch):
     coordinate_sweep(X, linear, gram)
     np.testing.assert_allclose(X, expected, rtol=1e-12)
     monkeypatch.setattr(threads, "PARALLEL_WORK", 0)
+    monkeypatch.setenv("NUMBA_NUM_THREADS", "3")
     coordinate_sweep(again, linear, gram)
     np.testing.assert_array_equal(again, X)
 

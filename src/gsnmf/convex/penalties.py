@@ -22,12 +22,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 
 from gsnmf.convex.projection import OPERATIONS_PER_ENTRY, project_rows
 from gsnmf.kernels.compilation import compiled
-from gsnmf.kernels.threads import N_CHUNKS, loop
+from gsnmf.kernels.loops import loop
 from gsnmf.support.arrays import Floats, Indices
 
 _TRACE, _GROUP_2, _GROUP_INF = 0, 1, 2
@@ -102,19 +101,13 @@ GROUP_INF = Penalty("group-inf", _GROUP_INF)
 PENALTIES = {penalty.name: penalty for penalty in (TRACE, GROUP_2, GROUP_INF)}
 
 
-@compiled()
-def _shrink_some(X: Floats, thresholds: Floats, kind: int, first: int, stride: int) -> None:
+@loop()
+def _shrink_norms(X: Floats, thresholds: Floats, kind: int, first: int, stride: int) -> None:
     for i in range(first, X.shape[0], stride):
         if kind == _GROUP_2:
             _shrink_norm(X[i], thresholds[i])
         else:
             _shrink_maximum(X[i], thresholds[i])
-
-
-@loop(_shrink_some)
-def _shrink_norms(X: Floats, thresholds: Floats, kind: int) -> None:
-    for chunk in numba.prange(min(X.shape[0], N_CHUNKS)):
-        _shrink_some(X, thresholds, kind, int(np.int64(chunk)), int(np.int64(N_CHUNKS)))
 
 
 @compiled(inner=True)
@@ -158,8 +151,8 @@ def _shrink_maximum(row: Floats, threshold: float) -> None:
         row[j] = min(row[j], level)
 
 
-@compiled(reordered=True)
-def _trace_some(slopes: Floats, indices: Indices, weights: Floats, scores: Floats, first: int, stride: int) -> None:
+@loop(reordered=True)
+def _trace_scores(slopes: Floats, indices: Indices, weights: Floats, scores: Floats, first: int, stride: int) -> None:
     for i in range(first, scores.size, stride):
         row, own, total = slopes[i], float(weights[indices[i]]), 0.0
         for j in range(row.size):
@@ -168,23 +161,11 @@ def _trace_some(slopes: Floats, indices: Indices, weights: Floats, scores: Float
         scores[i] = (total - own * max(0.0, diagonal)) / own + diagonal if own > 0.0 else -math.inf
 
 
-@loop(_trace_some)
-def _trace_scores(slopes: Floats, indices: Indices, weights: Floats, scores: Floats) -> None:
-    for chunk in numba.prange(min(scores.size, N_CHUNKS)):
-        _trace_some(slopes, indices, weights, scores, int(np.int64(chunk)), int(np.int64(N_CHUNKS)))
-
-
-@compiled(reordered=True)
-def _norm_some(slopes: Floats, kind: int, scores: Floats, first: int, stride: int) -> None:
+@loop(reordered=True)
+def _norm_scores(slopes: Floats, kind: int, scores: Floats, first: int, stride: int) -> None:
     for i in range(first, scores.size, stride):
         row, total = slopes[i], 0.0
         for j in range(row.size):
             value = max(0.0, row[j])
             total += value * value if kind == _GROUP_2 else value
         scores[i] = math.sqrt(total) if kind == _GROUP_2 else total
-
-
-@loop(_norm_some)
-def _norm_scores(slopes: Floats, kind: int, scores: Floats) -> None:
-    for chunk in numba.prange(min(scores.size, N_CHUNKS)):
-        _norm_some(slopes, kind, scores, int(np.int64(chunk)), int(np.int64(N_CHUNKS)))

@@ -2,12 +2,11 @@
 
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import ArrayLike
 
 from gsnmf.kernels.compilation import compiled
-from gsnmf.kernels.threads import N_CHUNKS, loop
+from gsnmf.kernels.loops import loop
 from gsnmf.support.arrays import Floats, Indices
 
 # Kernels square the scaled weights and divide by them. A weight this far below the largest would underflow
@@ -209,17 +208,11 @@ def project_row(x: Floats, weights: Floats, i: int) -> None:
     x[i] = entry
 
 
-@compiled()
-def _project_some(X: Floats, weights: Floats, indices: Indices, out: Floats, first: int, stride: int) -> None:
+@loop()
+def project_rows(X: Floats, weights: Floats, indices: Indices, out: Floats, first: int, stride: int) -> None:
+    """Write the projections of the rows of X to ``out``, which may be X. Weights are those of `scaled_weights`."""
     for a in range(first, X.shape[0], stride):
         row = out[a]
         for j in range(row.size):
             row[j] = X[a, j]
         project_row(row, weights, indices[a])
-
-
-@loop(_project_some)
-def project_rows(X: Floats, weights: Floats, indices: Indices, out: Floats) -> None:
-    """Write the projections of the rows of X to ``out``, which may be X. Weights are those of `scaled_weights`."""
-    for chunk in numba.prange(min(X.shape[0], N_CHUNKS)):
-        _project_some(X, weights, indices, out, int(np.int64(chunk)), int(np.int64(N_CHUNKS)))

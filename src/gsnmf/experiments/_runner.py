@@ -15,12 +15,12 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from multiprocessing import connection
 
-import numba
 from threadpoolctl import threadpool_limits
 
 from gsnmf.experiments import find_study
 from gsnmf.experiments._store import Store
 from gsnmf.experiments._study import Key, Measurement, Settings, Study, trial_id
+from gsnmf.kernels.threads import in_one_thread
 
 Report = Callable[[int, int, str], None]
 """Called after every trial with how many are finished, how many there are, and which one it was."""
@@ -78,14 +78,13 @@ def _in_processes(study: Study, keys: list[Key], settings: Settings, workers: in
 
 
 def _measure(name: str, key: Key, settings: Settings) -> Measurement:
-    return find_study(name).measure(key, settings)
+    with _one_thread():
+        return find_study(name).measure(key, settings)
 
 
 def _start_worker() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that asked decides what an interrupt means
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    threadpool_limits(limits=1)
-    numba.set_num_threads(1)
 
 
 def _end_with_parent() -> None:
@@ -98,10 +97,5 @@ def _end_with_parent() -> None:
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    before = numba.get_num_threads()
-    numba.set_num_threads(1)
-    try:
-        with threadpool_limits(limits=1):
-            yield
-    finally:
-        numba.set_num_threads(before)
+    with in_one_thread(), threadpool_limits(limits=1):
+        yield

@@ -40,9 +40,7 @@ _FAST = frozenset({"reassoc", "contract", "nsz"})
 """Sums may be reordered so that the processor adds whole vectors; NaN and infinity keep their meaning."""
 
 
-def compiled(
-    *, reordered: bool = False, inner: bool = False, parallel: bool = False
-) -> Callable[[_Function], _Function]:
+def compiled(*, reordered: bool = False, inner: bool = False) -> Callable[[_Function], _Function]:
     """Compile a function with Numba when it is first called, and keep it on disk.
 
     Parameters
@@ -51,9 +49,6 @@ def compiled(
         Whether the compiler may reorder sums, which makes long ones several times faster.
     inner : bool
         Whether only other compiled functions call it, which shortens compilation.
-    parallel : bool
-        Whether loops over ``numba.prange`` share the cores. Call such a function only through
-        `gsnmf.kernels.threads.Loop`, which knows when that is safe.
 
     Notes
     -----
@@ -68,7 +63,7 @@ def compiled(
     >>> double(3)
     6
     """
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "parallel": parallel, "no_cfunc_wrapper": True}
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
     if inner:
         options["no_cpython_wrapper"] = True
 
@@ -118,19 +113,6 @@ class _GuardedCache(FunctionCache):
         except Exception as error:
             _warn(error)
             self.disable()
-
-    def kept(self) -> bool:
-        """Whether a compiled form for any types is on disk."""
-        try:
-            return bool(self._cache_file._load_index())
-        except Exception:  # as above
-            return False
-
-
-def kept_on_disk(function: Callable[..., Any]) -> bool:
-    """Whether an earlier process has left a compiled form of a `compiled` function on disk."""
-    cache = getattr(function, "_cache", None)
-    return isinstance(cache, _GuardedCache) and cache.kept()
 
 
 @cache

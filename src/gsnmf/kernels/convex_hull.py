@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 
 from gsnmf.kernels.active_set import N_BUFFERS, RESIDUAL, Points, active_set, append, factor_positive
-from gsnmf.kernels.compilation import compiled
-from gsnmf.kernels.threads import N_CHUNKS, loop
+from gsnmf.kernels.loops import loop
 from gsnmf.support.arrays import Doubles
 
 _PER_ROW = 1500
@@ -50,8 +48,8 @@ def project_on_hull(X: Doubles, residuals: Doubles, multipliers: Doubles, column
     _project_rows(X, residuals, multipliers, points, targets, True, work=X.shape[0] * (_PER_ROW + 8 * X.shape[1] ** 2))
 
 
-@compiled(reordered=True)
-def _project_some(
+@loop(reordered=True)
+def _project_rows(
     X: Doubles,
     residuals: Doubles,
     multipliers: Doubles,
@@ -79,13 +77,3 @@ def _project_some(
         multipliers[j] = active_set(x, columns, gram, target, threshold, with_sum, lower, buffers, indices, size)
         for k in range(r):
             residuals[j, k] = buffers[RESIDUAL, k]
-
-
-@loop(_project_some)
-def _project_rows(
-    X: Doubles, residuals: Doubles, multipliers: Doubles, points: Points, targets: Doubles, with_sum: bool
-) -> None:
-    for chunk in numba.prange(min(X.shape[0], N_CHUNKS)):
-        _project_some(
-            X, residuals, multipliers, points, targets, with_sum, int(np.int64(chunk)), int(np.int64(N_CHUNKS))
-        )

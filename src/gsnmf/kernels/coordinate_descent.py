@@ -7,11 +7,10 @@ computing one short inner product after another.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from gsnmf.kernels.compilation import compiled
-from gsnmf.kernels.threads import N_CHUNKS, loop
+from gsnmf.kernels.loops import Loop, loop
 from gsnmf.support.arrays import Doubles, Floats
 
 BLOCK = 128
@@ -50,8 +49,8 @@ def descend(X: Floats, target: Floats, gram: Floats, max_sweeps: int, tolerance:
     _descend_blocks(X, target, gram, max_sweeps, tolerance, work=X.size * X.shape[0] * max_sweeps)
 
 
-@compiled(reordered=True)
-def _sweep_some(X: Doubles, linear: Doubles, gram: Doubles, first: int, stride: int) -> None:
+@loop(reordered=True)
+def _sweep_rows(X: Doubles, linear: Doubles, gram: Doubles, first: int, stride: int) -> None:
     n = X.shape[0]
     for start in range(first * BLOCK, n, stride * BLOCK):  # rows are short: threads keep away from each other's
         for j in range(start, min(start + BLOCK, n)):
@@ -61,12 +60,6 @@ def _sweep_some(X: Doubles, linear: Doubles, gram: Doubles, first: int, stride: 
                 for k in range(x.size):
                     slope += gram[i, k] * x[k]
                 x[i] = max(0.0, x[i] - slope / gram[i, i])
-
-
-@loop(_sweep_some)
-def _sweep_rows(X: Doubles, linear: Doubles, gram: Doubles) -> None:
-    for chunk in numba.prange(min((X.shape[0] + BLOCK - 1) // BLOCK, N_CHUNKS)):
-        _sweep_some(X, linear, gram, int(np.int64(chunk)), int(np.int64(N_CHUNKS)))
 
 
 @compiled(reordered=True)
@@ -107,17 +100,10 @@ def _descend_block(
             X[i, start + j] = block[i, j]
 
 
-def _descend_some(
+@Loop
+def _descend_blocks(
     X: Floats, target: Floats, gram: Floats, max_sweeps: int, tolerance: float, first: int, stride: int
 ) -> None:
     n = X.shape[1]
     for start in range(first * BLOCK, n, stride * BLOCK):
-        _descend_block(X, target, gram, max_sweeps, tolerance, start, min(start + BLOCK, n))
-
-
-@loop(_descend_some)
-def _descend_blocks(X: Floats, target: Floats, gram: Floats, max_sweeps: int, tolerance: float) -> None:
-    n = X.shape[1]
-    for b in numba.prange((n + BLOCK - 1) // BLOCK):
-        start = int(np.int64(b)) * BLOCK
         _descend_block(X, target, gram, max_sweeps, tolerance, start, min(start + BLOCK, n))

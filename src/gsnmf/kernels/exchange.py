@@ -7,11 +7,10 @@ order that does not depend on the number of threads: results are the same with o
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from gsnmf.kernels.compilation import compiled
-from gsnmf.kernels.threads import N_CHUNKS, PARALLEL_WORK, loop
+from gsnmf.kernels.loops import loop
 from gsnmf.support.arrays import Doubles
 
 _CHUNKS = 32
@@ -48,7 +47,7 @@ def exchange_scores(slopes: Doubles, coefficients: Doubles, vectors: Doubles) ->
 def coupled(A: Doubles, B: Doubles, *, threads: bool) -> Doubles:
     """A'B of two tall arrays."""
     parts = np.zeros((_CHUNKS, A.shape[1], B.shape[1]))
-    _cross_chunks(A, B, parts, work=_work(threads, A.size * B.shape[1]))
+    _cross_chunks(A, B, parts, work=A.size * B.shape[1] if threads else 0)
     return np.asarray(parts.sum(axis=0))
 
 
@@ -73,21 +72,16 @@ def descend_rows(
         The sums over all rows of x . linear, of x . (linear + left right) and of x . gradient, and the operations, with
         those of reading and writing a row.
     """
-    parts = np.zeros((_CHUNKS, 3))
-    _descend_chunks(X, linear, left, right, gram, parts, work=_work(threads, X.size * X.shape[1]))
-    sums = parts.sum(axis=0)
     (n, r), q = X.shape, left.shape[1]
     operations = float(-(-n // _TILE) * _TILE * (r * (q + 3 * r) + _PER_WEIGHT * (r + q)))
+    parts = np.zeros((_CHUNKS, 3))
+    _descend_chunks(X, linear, left, right, gram, parts, work=operations if threads else 0)
+    sums = parts.sum(axis=0)
     return float(sums[0]), float(sums[1]), float(sums[2]), operations
 
 
-def _work(threads: bool, operations: float) -> float:
-    """Operations to report to the thread policy; the caller has already decided, by the size of the whole search."""
-    return max(float(PARALLEL_WORK), operations) if threads else 0.0
-
-
-@compiled(reordered=True)
-def _score_some(
+@loop(reordered=True)
+def _score_all(
     slopes: Doubles, coefficients: Doubles, vectors: Doubles, scores: Doubles, first: int, stride: int
 ) -> None:
     for j in range(first, slopes.shape[0], stride):
@@ -101,14 +95,8 @@ def _score_some(
             scores[j, k] = total
 
 
-@loop(_score_some)
-def _score_all(slopes: Doubles, coefficients: Doubles, vectors: Doubles, scores: Doubles) -> None:
-    for chunk in numba.prange(min(slopes.shape[0], N_CHUNKS)):
-        _score_some(slopes, coefficients, vectors, scores, int(np.int64(chunk)), int(np.int64(N_CHUNKS)))
-
-
-@compiled(reordered=True)
-def _descend_some(
+@loop(reordered=True)
+def _descend_chunks(
     X: Doubles, linear: Doubles, left: Doubles, right: Doubles, gram: Doubles, parts: Doubles, first: int, stride: int
 ) -> None:
     """Two sweeps on the rows of some chunks; adds x . linear, x . (linear + coupling) and x . gradient."""
@@ -188,14 +176,8 @@ def _dot(A: Doubles, B: Doubles) -> float:
     return total
 
 
-@loop(_descend_some)
-def _descend_chunks(X: Doubles, linear: Doubles, left: Doubles, right: Doubles, gram: Doubles, parts: Doubles) -> None:
-    for chunk in numba.prange(_CHUNKS):
-        _descend_some(X, linear, left, right, gram, parts, int(np.int64(chunk)), int(np.int64(_CHUNKS)))
-
-
-@compiled(reordered=True)
-def _cross_some(A: Doubles, B: Doubles, parts: Doubles, first: int, stride: int) -> None:
+@loop(reordered=True)
+def _cross_chunks(A: Doubles, B: Doubles, parts: Doubles, first: int, stride: int) -> None:
     """Add to the parts of some chunks the product of the transpose of their rows of A with those of B."""
     n = A.shape[0]
     for chunk in range(first, _CHUNKS, stride):
@@ -206,9 +188,3 @@ def _cross_some(A: Doubles, B: Doubles, parts: Doubles, first: int, stride: int)
                 if factor != 0.0:
                     for k in range(B.shape[1]):
                         out[i, k] += factor * B[j, k]
-
-
-@loop(_cross_some)
-def _cross_chunks(A: Doubles, B: Doubles, parts: Doubles) -> None:
-    for chunk in numba.prange(_CHUNKS):
-        _cross_some(A, B, parts, int(np.int64(chunk)), int(np.int64(_CHUNKS)))

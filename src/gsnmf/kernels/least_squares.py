@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
@@ -22,7 +21,7 @@ from gsnmf.kernels.active_set import (
     solve,
 )
 from gsnmf.kernels.compilation import compiled
-from gsnmf.kernels.threads import N_CHUNKS, loop
+from gsnmf.kernels.loops import loop
 from gsnmf.support.arrays import Doubles, Indices
 
 _CHANCES = 3
@@ -104,8 +103,8 @@ def passive_inverses(X: Doubles, gram: Doubles) -> Doubles:
     return inverses
 
 
-@compiled(reordered=True)
-def _pivot_some(
+@loop(reordered=True)
+def _pivot_rows(
     X: Doubles,
     columns: Doubles,
     gram: Doubles,
@@ -124,22 +123,8 @@ def _pivot_some(
         failed[j] = not _principal_pivoting(X[j], columns, gram, right[j], by_gram, with_sum, lower, buffers, indices)
 
 
-@loop(_pivot_some)
-def _pivot_rows(
-    X: Doubles,
-    columns: Doubles,
-    gram: Doubles,
-    right: Doubles,
-    by_gram: bool,
-    with_sum: bool,
-    failed: NDArray[np.uint8],
-) -> None:
-    for chunk in numba.prange(min(X.shape[0], N_CHUNKS)):
-        _pivot_some(X, columns, gram, right, by_gram, with_sum, failed, int(np.int64(chunk)), int(np.int64(N_CHUNKS)))
-
-
-@compiled(reordered=True)
-def _enter_some(
+@loop(reordered=True)
+def _enter_rows(
     X: Doubles, columns: Doubles, gram: Doubles, targets: Doubles, with_sum: bool, first: int, stride: int
 ) -> None:
     n, r = X.shape
@@ -149,12 +134,6 @@ def _enter_some(
             X[j, i] = 0.0
         threshold = slope_threshold(targets[j])
         active_set(X[j], columns, gram, targets[j], threshold, with_sum, lower, buffers, indices, int(np.int64(0)))
-
-
-@loop(_enter_some)
-def _enter_rows(X: Doubles, columns: Doubles, gram: Doubles, targets: Doubles, with_sum: bool) -> None:
-    for chunk in numba.prange(min(X.shape[0], N_CHUNKS)):
-        _enter_some(X, columns, gram, targets, with_sum, int(np.int64(chunk)), int(np.int64(N_CHUNKS)))
 
 
 @compiled(inner=True, reordered=True)
@@ -247,8 +226,8 @@ def _gram_solution(
             slopes[k] -= z[a] * gram[indices[a], k]
 
 
-@compiled(reordered=True)
-def _invert_some(X: Doubles, gram: Doubles, inverses: Doubles, first: int, stride: int) -> None:
+@loop(reordered=True)
+def _invert_rows(X: Doubles, gram: Doubles, inverses: Doubles, first: int, stride: int) -> None:
     n, r = X.shape
     lower, right, indices = np.empty((r, r)), np.empty(r), np.empty(r, dtype=np.int64)
     for j in range(first, n, stride):
@@ -260,9 +239,3 @@ def _invert_some(X: Doubles, gram: Doubles, inverses: Doubles, first: int, strid
             i = indices[a]
             for b in range(a, size):
                 inverses[j, i * r - i * (i - 1) // 2 + indices[b] - i] = right[b]
-
-
-@loop(_invert_some)
-def _invert_rows(X: Doubles, gram: Doubles, inverses: Doubles) -> None:
-    for chunk in numba.prange(min(X.shape[0], N_CHUNKS)):
-        _invert_some(X, gram, inverses, int(np.int64(chunk)), int(np.int64(N_CHUNKS)))

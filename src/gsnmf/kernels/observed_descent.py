@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
-from gsnmf.kernels.compilation import compiled
+from gsnmf.kernels.loops import loop
 from gsnmf.kernels.observed_entries import Entries, accumulate
-from gsnmf.kernels.threads import N_CHUNKS, loop
 from gsnmf.support.arrays import Doubles, Flags
 
 EVERYTHING = np.ones((0, 0), dtype=bool)
@@ -69,8 +67,8 @@ def descend_rows(
     return violations
 
 
-@compiled(reordered=True)
-def _descend_some(
+@loop(reordered=True)
+def _descend_rows(
     entries: Entries,
     F: Doubles,
     X: Doubles,
@@ -109,11 +107,3 @@ def _descend_some(
                         X[i, k] += step
                         for l in range(r):  # noqa: E741
                             slopes[l] += step * gram[k, l]
-
-
-@loop(_descend_some, reordered=True)
-def _descend_rows(
-    entries: Entries, F: Doubles, X: Doubles, n_sweeps: int, free: Flags, pull: Pull, violations: Doubles
-) -> None:
-    for chunk in numba.prange(min(X.shape[0], N_CHUNKS)):
-        _descend_some(entries, F, X, n_sweeps, free, pull, violations, int(np.int64(chunk)), int(np.int64(N_CHUNKS)))

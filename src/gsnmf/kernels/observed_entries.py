@@ -12,15 +12,14 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from gsnmf.kernels.active_set import N_BUFFERS, Points, active_set, slope_threshold
 from gsnmf.kernels.compilation import compiled
 from gsnmf.kernels.least_squares import _principal_pivoting
+from gsnmf.kernels.loops import loop
 from gsnmf.kernels.sum_to_one import from_nearest
-from gsnmf.kernels.threads import N_CHUNKS, loop
 from gsnmf.support.arrays import Doubles, Floats
 
 
@@ -217,8 +216,8 @@ def _backward(lower: Doubles, x: Doubles) -> None:
         x[k] = value / lower[k, k] if lower[k, k] > 0.0 else 0.0
 
 
-@compiled(reordered=True)
-def _ridge_some(entries: Entries, F: Doubles, ridge: float, X: Doubles, first: int, stride: int) -> None:
+@loop(reordered=True)
+def _ridge_rows(entries: Entries, F: Doubles, ridge: float, X: Doubles, first: int, stride: int) -> None:
     r = X.shape[1]
     gram = np.empty((r, r))
     for i in range(first, X.shape[0], stride):
@@ -232,14 +231,8 @@ def _ridge_some(entries: Entries, F: Doubles, ridge: float, X: Doubles, first: i
         _backward(gram, X[i])
 
 
-@loop(_ridge_some, reordered=True)
-def _ridge_rows(entries: Entries, F: Doubles, ridge: float, X: Doubles) -> None:
-    for chunk in numba.prange(min(X.shape[0], N_CHUNKS)):
-        _ridge_some(entries, F, ridge, X, int(np.int64(chunk)), int(np.int64(N_CHUNKS)))
-
-
-@compiled(reordered=True)
-def _nonnegative_some(
+@loop(reordered=True)
+def _nonnegative_rows(
     entries: Entries,
     F: Doubles,
     shown: Doubles,
@@ -281,14 +274,8 @@ def _nonnegative_some(
             x[k] = x[k] / lengths[k] if lengths[k] > 0.0 else 0.0
 
 
-@loop(_nonnegative_some, reordered=True)
-def _nonnegative_rows(entries: Entries, F: Doubles, shown: Doubles, X: Doubles, violations: Doubles) -> None:
-    for chunk in numba.prange(min(X.shape[0], N_CHUNKS)):
-        _nonnegative_some(entries, F, shown, X, violations, int(np.int64(chunk)), int(np.int64(N_CHUNKS)))
-
-
-@compiled(reordered=True)
-def _simplex_some(entries: Entries, F: Doubles, X: Doubles, with_sum: bool, first: int, stride: int) -> None:
+@loop(reordered=True)
+def _simplex_rows(entries: Entries, F: Doubles, X: Doubles, with_sum: bool, first: int, stride: int) -> None:
     """As `gsnmf.kernels.sum_to_one`: a constant s added to the Gram matrix and the linear term changes no minimiser."""
     r = X.shape[1]
     gram, columns, lower = np.empty((r, r)), np.empty((r, r)), np.empty((r, r))
@@ -313,29 +300,17 @@ def _simplex_some(entries: Entries, F: Doubles, X: Doubles, with_sum: bool, firs
         from_nearest(X[i], points, target, with_sum, lower, buffers, chosen)
 
 
-@loop(_simplex_some, reordered=True)
-def _simplex_rows(entries: Entries, F: Doubles, X: Doubles, with_sum: bool) -> None:
-    for chunk in numba.prange(min(X.shape[0], N_CHUNKS)):
-        _simplex_some(entries, F, X, with_sum, int(np.int64(chunk)), int(np.int64(N_CHUNKS)))
-
-
-@compiled(reordered=True)
-def _gram_some(entries: Entries, F: Doubles, grams: Doubles, lengths: Doubles, first: int, stride: int) -> None:
+@loop(reordered=True)
+def _row_grams(entries: Entries, F: Doubles, grams: Doubles, lengths: Doubles, first: int, stride: int) -> None:
     linear = np.empty(F.shape[1])
     for i in range(first, lengths.shape[0], stride):
         accumulate(entries, i, F, grams[i], linear)
         _unit_diagonal(grams[i], lengths[i])
 
 
-@loop(_gram_some, reordered=True)
-def _row_grams(entries: Entries, F: Doubles, grams: Doubles, lengths: Doubles) -> None:
-    for chunk in numba.prange(min(lengths.shape[0], N_CHUNKS)):
-        _gram_some(entries, F, grams, lengths, int(np.int64(chunk)), int(np.int64(N_CHUNKS)))
-
-
 @loop(reordered=True)
-def _sweep_rows(X: Doubles, slopes: Doubles, grams: Doubles) -> None:
-    for i in numba.prange(X.shape[0]):
+def _sweep_rows(X: Doubles, slopes: Doubles, grams: Doubles, part: int, n_parts: int) -> None:
+    for i in range(X.shape[0] * part // n_parts, X.shape[0] * (part + 1) // n_parts):
         for k in range(X.shape[1]):
             if grams[i, k, k] > 0.0:
                 step = max(-slopes[i, k], -X[i, k])
@@ -346,9 +321,9 @@ def _sweep_rows(X: Doubles, slopes: Doubles, grams: Doubles) -> None:
 
 
 @loop(reordered=True)
-def _residuals(entries: Entries, A: Doubles, B: Doubles, left: Doubles) -> None:
+def _residuals(entries: Entries, A: Doubles, B: Doubles, left: Doubles, part: int, n_parts: int) -> None:
     indptr, indices, values, _ = entries
-    for i in numba.prange(indptr.size - 1):
+    for i in range(A.shape[0] * part // n_parts, A.shape[0] * (part + 1) // n_parts):
         for q in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
             j = np.uint64(indices[q])
             fitted = 0.0
@@ -358,9 +333,18 @@ def _residuals(entries: Entries, A: Doubles, B: Doubles, left: Doubles) -> None:
 
 
 @loop(reordered=True)
-def _row_slopes(entries: Entries, A: Doubles, B: Doubles, F: Doubles, with_values: bool, slopes: Doubles) -> None:
+def _row_slopes(
+    entries: Entries,
+    A: Doubles,
+    B: Doubles,
+    F: Doubles,
+    with_values: bool,
+    slopes: Doubles,
+    part: int,
+    n_parts: int,
+) -> None:
     indptr, indices, values, weights = entries
-    for i in numba.prange(slopes.shape[0]):
+    for i in range(slopes.shape[0] * part // n_parts, slopes.shape[0] * (part + 1) // n_parts):
         for q in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
             j = np.uint64(indices[q])
             fitted = -np.float64(values[q]) if with_values else 0.0

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
-from gsnmf.kernels.compilation import compiled
-from gsnmf.kernels.threads import N_CHUNKS, loop
+from gsnmf.kernels.loops import loop
 from gsnmf.support.arrays import Doubles
 
 
@@ -23,8 +21,8 @@ def positive_squares(rows: Doubles) -> Doubles:
     return sums
 
 
-@compiled(reordered=True)
-def _sum_some(rows: Doubles, sums: Doubles, first: int, stride: int) -> None:
+@loop(reordered=True)
+def _sum_rows(rows: Doubles, sums: Doubles, first: int, stride: int) -> None:
     for i in range(first, rows.shape[0], stride):
         row = rows[i]
         total = 0.0
@@ -32,9 +30,3 @@ def _sum_some(rows: Doubles, sums: Doubles, first: int, stride: int) -> None:
             value = max(0.0, row[j])
             total += value * value
         sums[i] = total
-
-
-@loop(_sum_some)
-def _sum_rows(rows: Doubles, sums: Doubles) -> None:
-    for chunk in numba.prange(min(rows.shape[0], N_CHUNKS)):
-        _sum_some(rows, sums, int(np.int64(chunk)), int(np.int64(N_CHUNKS)))

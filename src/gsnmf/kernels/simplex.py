@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from scipy import linalg
 
 from gsnmf.kernels.compilation import compiled
 from gsnmf.kernels.coordinate_descent import BLOCK
-from gsnmf.kernels.threads import loop
+from gsnmf.kernels.loops import Loop
 from gsnmf.support.arrays import Floats
 
 
@@ -159,21 +158,15 @@ def _descend_block(
             X[i, start + j] = x[i, j]
 
 
-def _project_some(X: Floats, exact: bool, first: int, stride: int) -> None:
+@Loop
+def _project_blocks(X: Floats, exact: bool, first: int, stride: int) -> None:
     n = X.shape[1]
     for start in range(first * BLOCK, n, stride * BLOCK):
         _project_block(X, exact, start, min(start + BLOCK, n))
 
 
-@loop(_project_some)
-def _project_blocks(X: Floats, exact: bool) -> None:
-    n = X.shape[1]
-    for b in numba.prange((n + BLOCK - 1) // BLOCK):
-        start = int(np.int64(b)) * BLOCK
-        _project_block(X, exact, start, min(start + BLOCK, n))
-
-
-def _descend_some(
+@Loop
+def _descend_blocks(
     X: Floats,
     target: Floats,
     gram: Floats,
@@ -186,14 +179,4 @@ def _descend_some(
 ) -> None:
     n = X.shape[1]
     for start in range(first * BLOCK, n, stride * BLOCK):
-        _descend_block(X, target, gram, length, exact, max_steps, tolerance, start, min(start + BLOCK, n))
-
-
-@loop(_descend_some)
-def _descend_blocks(
-    X: Floats, target: Floats, gram: Floats, length: float, exact: bool, max_steps: int, tolerance: float
-) -> None:
-    n = X.shape[1]
-    for b in numba.prange((n + BLOCK - 1) // BLOCK):
-        start = int(np.int64(b)) * BLOCK
         _descend_block(X, target, gram, length, exact, max_steps, tolerance, start, min(start + BLOCK, n))

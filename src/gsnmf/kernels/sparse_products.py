@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 
 from gsnmf.kernels.compilation import compiled
-from gsnmf.kernels.threads import N_CHUNKS, loop, small
+from gsnmf.kernels.loops import loop
+from gsnmf.kernels.threads import small
 from gsnmf.support.arrays import Doubles, Floats
 
 _NARROW = 8
@@ -81,8 +81,8 @@ def _add_entries(indices: Any, data: Any, squared: bool, sums: Doubles) -> None:
 
 
 @loop()
-def _sum_columns(indptr: Any, data: Any, squared: bool, sums: Doubles) -> None:
-    for j in numba.prange(sums.size):
+def _sum_columns(indptr: Any, data: Any, squared: bool, sums: Doubles, part: int, n_parts: int) -> None:
+    for j in range(sums.size * part // n_parts, sums.size * (part + 1) // n_parts):
         total = 0.0
         for q in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
             entry = np.float64(data[q])
@@ -91,9 +91,9 @@ def _sum_columns(indptr: Any, data: Any, squared: bool, sums: Doubles) -> None:
 
 
 @compiled(inner=True)
-def _first_row(indptr: Any, chunk: int) -> int:
-    """The row at which a chunk begins, if all chunks are to have about the same number of stored entries."""
-    goal = indptr[indptr.size - 1] * chunk // N_CHUNKS
+def _first_row(indptr: Any, part: int, n_parts: int) -> int:
+    """The row at which a part begins, if all parts are to have about the same number of stored entries."""
+    goal = indptr[indptr.size - 1] * part // n_parts
     low, high = 0, indptr.size - 1
     while low < high:
         middle = (low + high) // 2
@@ -101,7 +101,7 @@ def _first_row(indptr: Any, chunk: int) -> int:
             low = middle + 1
         else:
             high = middle
-    return low if chunk < N_CHUNKS else indptr.size - 1
+    return low if part < n_parts else indptr.size - 1
 
 
 @compiled(inner=True)
@@ -117,43 +117,36 @@ def _dot_four(start: Any, end: Any, indices: Any, data: Any, block: Floats, prod
     product[0], product[1], product[2], product[3] = first, second, third, fourth
 
 
-@compiled()
-def _dot_some(indptr: Any, indices: Any, data: Any, block: Floats, product: Floats, first: int, stride: int) -> None:
+@loop()
+def _dot_rows(indptr: Any, indices: Any, data: Any, block: Floats, product: Floats, part: int, n_parts: int) -> None:
     width = block.shape[1]
     sums = np.empty(width)
-    for chunk in range(first, N_CHUNKS, stride):
-        for i in range(_first_row(indptr, chunk), _first_row(indptr, chunk + 1)):
-            start, end = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
-            if 4 <= width < _NARROW:  # the two groups overlap, and agree where they do
-                _dot_four(start, end, indices, data, block[:, :4], product[i, :4])
-                if width > 4:
-                    _dot_four(start, end, indices, data, block[:, width - 4 :], product[i, width - 4 :])
-                continue
-            if width < _NARROW:
-                for k in range(width):
-                    total = 0.0
-                    for q in range(start, end):
-                        total += np.float64(data[q]) * np.float64(block[np.uint64(indices[q]), k])
-                    product[i, k] = total
-                continue
+    for i in range(_first_row(indptr, part, n_parts), _first_row(indptr, part + 1, n_parts)):
+        start, end = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
+        if 4 <= width < _NARROW:  # the two groups overlap, and agree where they do
+            _dot_four(start, end, indices, data, block[:, :4], product[i, :4])
+            if width > 4:
+                _dot_four(start, end, indices, data, block[:, width - 4 :], product[i, width - 4 :])
+            continue
+        if width < _NARROW:
             for k in range(width):
-                sums[k] = 0.0
-            for q in range(start, end):
-                factor, row = np.float64(data[q]), block[np.uint64(indices[q])]
-                for k in range(width):
-                    sums[k] += factor * np.float64(row[k])
+                total = 0.0
+                for q in range(start, end):
+                    total += np.float64(data[q]) * np.float64(block[np.uint64(indices[q]), k])
+                product[i, k] = total
+            continue
+        for k in range(width):
+            sums[k] = 0.0
+        for q in range(start, end):
+            factor, row = np.float64(data[q]), block[np.uint64(indices[q])]
             for k in range(width):
-                product[i, k] = sums[k]
+                sums[k] += factor * np.float64(row[k])
+        for k in range(width):
+            product[i, k] = sums[k]
 
 
-@loop(_dot_some)
-def _dot_rows(indptr: Any, indices: Any, data: Any, block: Floats, product: Floats) -> None:
-    for chunk in numba.prange(N_CHUNKS):
-        _dot_some(indptr, indices, data, block, product, int(np.int64(chunk)), int(np.int64(N_CHUNKS)))
-
-
-@compiled()
-def _scatter_some(
+@loop()
+def _scatter_rows(
     starts: Any,
     targets: Any,
     factors: Any,
@@ -170,13 +163,3 @@ def _scatter_some(
             factor, i = np.float64(factors[k]), np.uint64(targets[k])
             for q in range(np.uint64(indptr[i]), np.uint64(indptr[i + np.uint64(1)])):
                 out[np.uint64(indices[q])] += factor * np.float64(data[q])
-
-
-@loop(_scatter_some)
-def _scatter_rows(
-    starts: Any, targets: Any, factors: Any, indptr: Any, indices: Any, data: Any, product: Doubles
-) -> None:
-    for chunk in numba.prange(min(product.shape[0], N_CHUNKS)):
-        _scatter_some(
-            starts, targets, factors, indptr, indices, data, product, int(np.int64(chunk)), int(np.int64(N_CHUNKS))
-        )

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
@@ -29,7 +28,7 @@ from gsnmf.kernels.active_set import (
     without_zeros,
 )
 from gsnmf.kernels.compilation import compiled
-from gsnmf.kernels.threads import N_CHUNKS, loop
+from gsnmf.kernels.loops import loop
 from gsnmf.support.arrays import Doubles
 
 _PRECISION = 1e-14
@@ -120,19 +119,13 @@ def _with_sum_alone(columns: Doubles, gram: Doubles, targets: Doubles) -> Double
     return np.zeros_like(targets)
 
 
-@compiled(reordered=True)
-def _solve_some(X: Doubles, points: Points, targets: Doubles, with_sum: bool, first: int, stride: int) -> None:
+@loop(reordered=True)
+def _solve_rows(X: Doubles, points: Points, targets: Doubles, with_sum: bool, first: int, stride: int) -> None:
     n, r = X.shape
     lower, buffers, indices = np.empty((r, r)), np.empty((N_BUFFERS, r)), np.empty(r, dtype=np.int64)
     for j in range(first, n, stride):
         if not _from_guess(X[j], points, targets[j], with_sum, lower, buffers, indices):
             from_nearest(X[j], points, targets[j], with_sum, lower, buffers, indices)
-
-
-@loop(_solve_some)
-def _solve_rows(X: Doubles, points: Points, targets: Doubles, with_sum: bool) -> None:
-    for chunk in numba.prange(min(X.shape[0], N_CHUNKS)):
-        _solve_some(X, points, targets, with_sum, int(np.int64(chunk)), int(np.int64(N_CHUNKS)))
 
 
 @compiled(inner=True, reordered=True)

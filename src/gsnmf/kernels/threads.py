@@ -8,36 +8,22 @@ the kernels; only much larger products are worth that (`blas_threads`).
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import cache
 from threading import Lock
-from types import FunctionType
 from typing import Any
 
-import numba
 from threadpoolctl import ThreadpoolController
-
-from gsnmf.kernels.compilation import compiled, kept_on_disk
 
 PARALLEL_WORK = 1 << 21
 """Operations, about a millisecond, below which threads cost more than they save. On a core that another program uses as
 well, a thread may come several milliseconds late."""
 
-_COMPILATION = 128.0
-"""Multiple of `PARALLEL_WORK` that takes about as long as compiling the parallel form of a loop."""
-
 _BLAS_WORK = 1 << 32
 """Multiplications in a product, times processors, above which BLAS threads gain more than they cost the kernels."""
-
-N_CHUNKS = 64
-"""Number of parts of a loop over rows that needs working memory for each part. Row j is in part j modulo this.
-
-Rows that take long are often neighbours; this way every thread gets some of them.
-"""
 
 _IN_ONE_THREAD = ContextVar("_IN_ONE_THREAD", default=False)
 
@@ -47,119 +33,24 @@ def small(work: float) -> bool:
     return work < PARALLEL_WORK
 
 
-class Loop:
-    """A compiled loop over ``numba.prange``, run in one thread or in all of them.
-
-    Only one Python thread at a time runs a loop on all cores; others that arrive meanwhile run theirs on one core.
-    Otherwise some of Numba's threading layers would end the process, and all loops would compete for the same cores.
-
-    The form for all cores takes as long to compile as the loop needs for many calls. So the loop runs in one thread
-    until it has worked about as long as compiling would take, unless an earlier process has left that form on disk.
-
-    Parameters
-    ----------
-    function : function
-        Its iterations are independent of each other. It changes arrays in place and returns nothing.
-    part : function, optional
-        Does items ``first``, ``first + stride``, ... of the loop when it is called with the arguments of ``function``,
-        ``first`` and ``stride``. ``function`` shares these calls out. In one thread a single call of ``part`` does
-        everything, which saves the compilation of ``function``. Pass it ``int(np.int64(...))`` in ``function``: Numba
-        would compile it once more for the unsigned counter of ``numba.prange``, and once more for a constant.
-    reordered : bool
-        Whether the compiler may reorder sums.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> def halve(X):
-    ...     for i in numba.prange(X.size):
-    ...         X[i] /= 2
-    >>> X = np.array([2.0, 4.0])
-    >>> Loop(halve)(X, work=X.size)
-    >>> X
-    array([1., 2.])
-    """
-
-    def __init__(
-        self, function: Callable[..., None], part: Callable[..., None] | None = None, *, reordered: bool = False
-    ) -> None:
-        assert isinstance(function, FunctionType)
-        self.__doc__ = function.__doc__
-        self._part = part
-        self._whole = compiled(reordered=reordered)(function) if part is None else None
-        self.parallel = compiled(reordered=reordered, parallel=True)(_copy(function, f"{function.__name__}_parallel"))
-        self._done = 0.0  # operations so far that all cores could have shared; infinite if that form is on disk
-
-    def serial(self, *arguments: Any) -> None:
-        """Run the loop in this thread."""
-        if self._part is None:
-            self._whole(*arguments)  # type: ignore[misc]
-        else:
-            self._part(*arguments, 0, 1)
-
-    def __call__(self, *arguments: Any, work: float) -> None:
-        """Run the loop, which takes about ``work`` operations."""
-        if small(work) or not _cores.acquire():
-            self.serial(*arguments)
-            return
-        try:
-            if self._waits(work):
-                self.serial(*arguments)
-            else:
-                self.parallel(*arguments)
-        finally:
-            _cores.release()
-
-    def _waits(self, work: float) -> bool:
-        """Whether the parallel form is not compiled yet and has not become worth compiling."""
-        if self._done == 0.0 and kept_on_disk(self.parallel):
-            self._done = math.inf
-        waits = self._done < _COMPILATION * PARALLEL_WORK
-        self._done += work
-        return waits
-
-
-def loop(part: Callable[..., None] | None = None, *, reordered: bool = False) -> Callable[[Callable[..., None]], Loop]:
-    """Decorator that turns a function into a `Loop`."""
-    return lambda function: Loop(function, part, reordered=reordered)
-
-
-def _copy(function: FunctionType, name: str) -> FunctionType:
-    """The same function under another name, under which its compiled form is kept on disk."""
-    copy = FunctionType(function.__code__, function.__globals__, name, function.__defaults__, function.__closure__)
-    copy.__qualname__, copy.__module__ = name, function.__module__
-    return copy
-
-
-class _Cores:
-    """Who may use all cores: one Python thread at a time, and no process forked from one that has used them.
-
-    Threads that a library has started do not survive a fork, and GNU OpenMP ends a process that then calls them.
-    """
+class Cores:
+    """Who may use all cores: one Python thread at a time. Others that come meanwhile make do with one core each."""
 
     def __init__(self) -> None:
         self._taken = Lock()
-        self._started = False
-        self._lost = False
 
-    def acquire(self) -> bool:
-        """Take all cores; False if this thread must make do with one. Whoever takes them must `release` them."""
-        if self._lost or _IN_ONE_THREAD.get() or not self._taken.acquire(blocking=False):
-            return False
-        self._started = True
-        if numba.get_num_threads() > 1:
-            return True
-        self._taken.release()
-        return False
+    def acquire(self) -> int:
+        """Take all cores and return their number; 1 if this thread must make do with one. Then `release` them."""
+        n_threads = n_threads_allowed()
+        return n_threads if n_threads > 1 and self._taken.acquire(blocking=False) else 1
 
     def release(self) -> None:
         """Let others have them."""
         self._taken.release()
 
     def forget(self) -> None:
-        """Start over in a forked process."""
+        """In a forked process, do not wait for a thread that had them: it does not exist here."""
         self._taken = Lock()
-        self._lost = self._started
 
 
 class _SingleThreadedBLAS:
@@ -214,16 +105,24 @@ def _in_control() -> Iterator[None]:
             release(force=True)
 
 
-_cores = _Cores()
+cores = Cores()
 _single_threaded_blas = _SingleThreadedBLAS()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_cores.forget)
+    os.register_at_fork(after_in_child=cores.forget)
     os.register_at_fork(after_in_child=_single_threaded_blas.forget)
 
 
 def n_threads_allowed() -> int:
-    """How many threads a caller may start for its own work."""
-    return 1 if _IN_ONE_THREAD.get() else int(numba.get_num_threads())
+    """How many threads a caller may use for its own work: ``NUMBA_NUM_THREADS``, or as many as there are processors."""
+    if _IN_ONE_THREAD.get():
+        return 1
+    asked = os.environ.get("NUMBA_NUM_THREADS", "")
+    return max(1, int(asked)) if asked.isdecimal() else _n_processors()
+
+
+def _n_processors() -> int:
+    """How many processors this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def single_threaded_blas() -> AbstractContextManager[None]:
