@@ -91,9 +91,11 @@ docs: $(VENV)/installed-docs
 	cp CHANGELOG.md CONTRIBUTING.md build
 	$(BIN)/python -m sphinx -W --keep-going -n -q -b html -d build/doctrees -c docs build/docs build/site
 
+# The sdist, a wheel for every machine, and one with compiled kernels for machines like this
 dist: $(TOOLS)/installed
 	rm -rf dist
 	$(TOOLS)/bin/python -m build
+	GSNMF_COMPILE=1 $(TOOLS)/bin/python -m build --wheel
 	$(TOOLS)/bin/twine check --strict dist/*
 
 clean:

@@ -1,9 +1,10 @@
 # mypy: disallow-untyped-calls=False
 """Compiles kernels, keeps them on disk, and logs when compiling takes seconds.
 
-Numba keeps what it compiles on disk, beside the package or in ``NUMBA_CACHE_DIR``: later processes only load it. A full
-disk or a damaged file there must not stop a computation, so `compiled` goes on without the file, with one warning per
-process. Before Numba loads the first kernel it reads its own tables of types, which takes a tenth of a second. That
+A wheel for one kind of machine brings compiled kernels (`gsnmf.kernels.ahead`). What it does not bring, Numba compiles
+when it is first called and keeps on disk, beside the package or in ``NUMBA_CACHE_DIR``: later processes only load it. A
+full disk or a damaged file there must not stop a computation, so `compiled` goes on without the file, with one warning
+per process. Before Numba loads the first kernel it reads its own tables of types, which takes a tenth of a second. That
 happens here, when the package is imported, rather than in the middle of the first fit.
 """
 
@@ -25,12 +26,16 @@ import numba
 from numba.core import event
 from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
 
+from gsnmf.kernels import ahead
 from gsnmf.support.progress import Bar, heard_by, logger
 
 with contextlib.suppress(ImportError, AttributeError):  # private to Numba; without it the first fit does the same
     from numba.core.registry import cpu_target
 
     cpu_target.target_context.refresh()
+
+KERNELS: list[Any] = []
+"""All kernels that Python calls, as Numba's dispatchers."""
 
 _warned = Event()
 
@@ -41,7 +46,7 @@ _FAST = frozenset({"reassoc", "contract", "nsz"})
 
 
 def compiled(*, reordered: bool = False, inner: bool = False) -> Callable[[_Function], _Function]:
-    """Compile a function with Numba when it is first called, and keep it on disk.
+    """Take a function from the library of compiled kernels, or let Numba compile it when it is first called.
 
     Parameters
     ----------
@@ -70,9 +75,21 @@ def compiled(*, reordered: bool = False, inner: bool = False) -> Callable[[_Func
     def decorate(function: _Function) -> _Function:
         dispatcher = numba.njit(fastmath=set(_FAST) if reordered else False, **options)(function)
         dispatcher._cache = _cache_of(function)
-        return cast("_Function", dispatcher)
+        if inner or dispatcher is function or not _in_package(function):  # a function stays one without the JIT
+            return cast("_Function", dispatcher)
+        KERNELS.append(dispatcher)
+        held = _held(function)
+        return cast("_Function", ahead.AheadOfTime(dispatcher, held) if held else dispatcher)
 
     return decorate
+
+
+def _held(function: Callable[..., Any]) -> dict[Any, Callable[..., Any]]:
+    """What the library of compiled kernels holds of a function, if it was made from the same source."""
+    try:
+        return ahead.forms(function, source_stamp(inspect.getfile(function)))
+    except OSError:  # the source is not there
+        return {}
 
 
 def _cache_of(function: Callable[..., Any]) -> Any:
@@ -93,7 +110,7 @@ class _GuardedCache(FunctionCache):
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
-        stamp = _stamp(inspect.getfile(function))
+        stamp = source_stamp(inspect.getfile(function))
         self._cache_file = IndexDataCacheFile(self._cache_path, self._impl.filename_base, stamp)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
@@ -116,7 +133,7 @@ class _GuardedCache(FunctionCache):
 
 
 @cache
-def _stamp(path: str) -> str:
+def source_stamp(path: str) -> str:
     """Fingerprint of the source of a kernel and of everything it may have been compiled with."""
     digest = hashlib.sha256()
     for source in (Path(path), *sorted(Path(__file__).parent.glob("*.py"))):
