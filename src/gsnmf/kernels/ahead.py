@@ -38,6 +38,11 @@ _NUMBERS: dict[type, type] = {
 }
 
 
+def available() -> bool:
+    """Whether the package holds kernels that this machine can run."""
+    return bool(_library())
+
+
 def kinds(arguments: Sequence[Any]) -> tuple[Kind, ...]:
     """The kinds of arguments, those in tuples included; None for an argument of any other type."""
     found: list[Kind] = []
