@@ -124,10 +124,8 @@ def compile_library(folder: Path, target: str) -> int:
 
 def exports() -> dict[str, tuple[Any, Any]]:
     """Every form of a kernel that was compiled, by its name in the library: the kernel and the types it takes."""
-    import inspect
-
     from gsnmf.kernels.ahead import symbol
-    from gsnmf.kernels.compilation import KERNELS, source_stamp
+    from gsnmf.kernels.compilation import KERNELS
 
     unused = [kernel.py_func.__qualname__ for kernel in KERNELS if not kernel.nopython_signatures]
     if unused:
@@ -137,7 +135,7 @@ def exports() -> dict[str, tuple[Any, Any]]:
         for compiled in kernel.nopython_signatures:
             signature = compiled.replace(args=tuple(map(writable, compiled.args)))
             kinds = tuple(kind for argument in signature.args for kind in kinds_of(argument))
-            found[symbol(kernel.py_func, source_stamp(inspect.getfile(kernel.py_func)), kinds)] = kernel, signature
+            found[symbol(kernel.py_func, kinds)] = kernel, signature
     return found
 
 

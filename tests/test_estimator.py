@@ -6,6 +6,7 @@ import pickle
 import warnings
 
 import joblib
+import numba
 import numpy as np
 import pandas as pd
 import pytest
@@ -24,7 +25,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import gsnmf
 from gsnmf import GSNMF, GSNMFSelector, benchmarks
 from gsnmf.datasets import planted
-from gsnmf.kernels.compilation import announced_compilation
+from gsnmf.kernels.announcement import announced_compilation
+from gsnmf.kernels.jit import dispatcher
 from gsnmf.metrics import relative_error
 
 _HEURISTIC = (
@@ -536,13 +538,15 @@ def test_benchmark_prints_every_comparison_with_its_target(capsys):
 class TestCompilation:
     @staticmethod
     def compile_something(module):
-        import numba
-
         def kernel(x):
             return x + 1
 
         kernel.__module__ = module
-        numba.njit(kernel)(1)
+        dispatcher(kernel, reordered=False, inner=False)(1)
+
+    @pytest.fixture(autouse=True)
+    def _empty_cache(self, monkeypatch, tmp_path):
+        monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
 
     def test_is_announced_once(self, caplog):
         with caplog.at_level(logging.INFO, "gsnmf"), announced_compilation():
@@ -560,7 +564,7 @@ class TestCompilation:
             self.compile_something("gsnmf.kernels.least_squares")
         assert capsys.readouterr().out.startswith("[gsnmf] compiling kernels")
         with announced_compilation():
-            self.compile_something("gsnmf.kernels.least_squares")
+            self.compile_something("gsnmf.kernels.simplex")
         assert capsys.readouterr().out == ""
 
     def test_verbose_fit_says_what_it_found(self, X, capsys):

@@ -22,7 +22,7 @@ from gsnmf.estimators.naming import index_names, index_of, named_constraints
 from gsnmf.estimators.reporting import gather_model
 from gsnmf.estimators.saving import load_model, save_model
 from gsnmf.estimators.tables import component_table, sample_table
-from gsnmf.kernels.compilation import announced_compilation
+from gsnmf.kernels.announcement import announced_compilation
 from gsnmf.matrices.entrance import Negative
 from gsnmf.matrices.observed import MissingValues
 from gsnmf.matrices.wrapping import check_block

@@ -7,20 +7,26 @@ processor is too old for it, or for other kinds of arguments, Numba compiles the
 
 from __future__ import annotations
 
+import os
 import platform
 from collections.abc import Callable, Sequence
-from functools import cache, update_wrapper
+from functools import cache, cached_property, update_wrapper
 from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from llvmlite import binding
+
+from gsnmf.kernels.sources import source_stamp
 
 Kind = Any
 """Of one argument: dtype, dimensions and memory order of an array; the Python type of a number."""
 
 PROCESSORS = {"x86_64": "x86-64-v3", "amd64": "x86-64-v3"}
 """What the library is compiled for, by kind of machine; elsewhere for any processor of the kind."""
+
+_LIBRARY = "gsnmf.kernels._ahead"
 
 _X86_64_V3 = ("avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")
 
@@ -57,38 +63,54 @@ def kinds(arguments: Sequence[Any]) -> tuple[Kind, ...]:
     return tuple(found)
 
 
-def symbol(function: Callable[..., Any], stamp: str, of: tuple[Kind, ...]) -> str:
-    """Name in the library of a kernel for arguments of given kinds; ``stamp`` tells versions of its source apart."""
-    return f"{_stem(function, stamp)}__{'_'.join(_written(kind) for kind in of)}"
-
-
-def forms(function: Callable[..., Any], stamp: str) -> dict[tuple[Kind, ...], Callable[..., Any]]:
-    """What the library holds of a kernel, by the kinds of its arguments."""
-    return _library().get(_stem(function, stamp), {})
+def symbol(function: Callable[..., Any], of: tuple[Kind, ...]) -> str:
+    """Name in the library of a kernel for arguments of given kinds; another source of the kernel has another name."""
+    return f"{_stem(function)}__{'_'.join(_written(kind) for kind in of)}"
 
 
 class AheadOfTime:
-    """A kernel of which the library holds some forms. Numba compiles the others, and other kernels call Numba's."""
+    """A kernel of which the library may hold some forms. Numba compiles the others, and those that other kernels call.
 
-    def __init__(self, dispatcher: Any, held: dict[tuple[Kind, ...], Callable[..., Any]]) -> None:
-        update_wrapper(self, dispatcher.py_func)
-        self.dispatcher = dispatcher
-        self.held = held
+    Parameters
+    ----------
+    function : function
+        The source of the kernel.
+    make : callable
+        Gives Numba's dispatcher for it. Called only if it is needed.
+    """
+
+    def __init__(self, function: Callable[..., Any], make: Callable[[], Any]) -> None:
+        update_wrapper(self, function)
+        self.py_func = function
+        self._make = make
+        self._held = _library().get(_stem(function), {})
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Run the form for these arguments."""
+        form = self._held.get(kinds(arguments)) or self.dispatcher
+        return form(*arguments)
+
+    @cached_property
+    def dispatcher(self) -> Any:
+        """What Numba compiles."""
+        return self._make()
+
+    @property
+    def signatures(self) -> list[Any]:
+        """For which types Numba has compiled it."""
+        return list(self.dispatcher.signatures) if "dispatcher" in vars(self) else []
 
     @property
     def _numba_type_(self) -> Any:
         """What Numba sees where another kernel calls this one."""
         return self.dispatcher._numba_type_
 
-    def __call__(self, *arguments: Any) -> Any:
-        """Run the form for these arguments."""
-        return self.held.get(kinds(arguments), self.dispatcher)(*arguments)
-
     def __reduce__(self) -> str:
-        return str(self.dispatcher.py_func.__qualname__)
+        return self.py_func.__qualname__
 
 
-def _stem(function: Callable[..., Any], stamp: str) -> str:
+def _stem(function: Callable[..., Any]) -> str:
+    stamp = source_stamp(function.__code__.co_filename)
     return f"{function.__module__.replace('.', '_')}_{function.__name__}_{stamp[:12]}"
 
 
@@ -109,12 +131,10 @@ def _read(text: str) -> Kind:
 @cache
 def _library() -> dict[str, dict[tuple[Kind, ...], Callable[..., Any]]]:
     """Everything in the library, by kernel and kinds; nothing where there is none for this machine."""
-    if not _new_enough():
+    plain = os.environ.get("NUMBA_DISABLE_JIT", "0") != "0"  # as a debugger wants it
+    if plain or find_spec(_LIBRARY) is None or not Path(__file__).exists() or not _new_enough():
         return {}
-    try:
-        library = import_module("gsnmf.kernels._ahead")
-    except ImportError:
-        return {}
+    library = import_module(_LIBRARY)
     found: dict[str, dict[tuple[Kind, ...], Callable[..., Any]]] = {}
     for name, function in vars(library).items():
         stem, separator, of = name.rpartition("__")
@@ -127,5 +147,7 @@ def _new_enough() -> bool:
     """Whether the processor has all that the library may use."""
     if platform.machine().lower() not in PROCESSORS:
         return True
+    from llvmlite import binding  # comes with Numba
+
     features = binding.get_host_cpu_features()
     return all(features.get(name, False) for name in _X86_64_V3)
