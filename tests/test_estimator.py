@@ -340,10 +340,17 @@ class TestCompany:
         search = GridSearchCV(GSNMF(effort="fast"), {"n_components": [1, 6]}, cv=2, error_score="raise").fit(X)
         assert search.best_params_ == {"n_components": 6}
 
+    @pytest.mark.long
     def test_in_parallel_processes(self, X, model):
         copies = joblib.Parallel(n_jobs=2)(joblib.delayed(clone(model).fit)(X) for _ in range(2))
         for copy in copies:
             np.testing.assert_array_equal(copy.feature_indices_, model.feature_indices_)
+
+    def test_fitted_after_pickling(self, X, model):
+        """As in another process, which gets the estimator before the fit and gives it back after the fit."""
+        copy = pickle.loads(pickle.dumps(clone(model))).fit(X)
+        again = pickle.loads(pickle.dumps(copy))
+        np.testing.assert_array_equal(again.feature_indices_, model.feature_indices_)
 
     @pytest.mark.parametrize("load", [lambda m: pickle.loads(pickle.dumps(m)), lambda m: _through_joblib(m)])
     def test_pickled(self, X, model, load):

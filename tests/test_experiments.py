@@ -5,6 +5,8 @@ import json
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 import psutil
@@ -12,11 +14,11 @@ import pytest
 from typer.testing import CliRunner
 
 from gsnmf.commands import app, run
-from gsnmf.datasets import load
+from gsnmf.datasets import load, middle_points
 from gsnmf.datasets.files import FILES
 from gsnmf.datasets.paper import missing_data, paper_matrix_names
 from gsnmf.datasets.published import DOCUMENT_NAMES, FACE_NAMES, published
-from gsnmf.experiments import find_study, part_names, studies
+from gsnmf.experiments import find_study, part_names, studies, synthetic
 from gsnmf.experiments._claims import middle_claims, random_claims
 from gsnmf.experiments._curves import Curves
 from gsnmf.experiments._figures import montage
@@ -59,12 +61,21 @@ def numbers(store):
     }
 
 
+@contextmanager
+def small_matrices():
+    """Matrices of middle points that are smaller than the paper's, in this process."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(synthetic._GENERATORS, "middle", partial(middle_points, n_columns=5, n_rows=6))
+        yield
+
+
 @pytest.fixture(scope="module")
 def middle(tmp_path_factory):
-    """A finished tiny study of middle points, run in this process."""
+    """A finished tiny study of small matrices of middle points, run in this process."""
     out = tmp_path_factory.mktemp("middle")
     parts = ["middle-accuracy", "middle-error", "middle-distance"]
-    return out, reproduce(parts, out, TINY, report=silent)
+    with small_matrices():
+        return out, reproduce(parts, out, TINY, report=silent)
 
 
 def test_every_figure_and_table_has_a_name():
@@ -110,11 +121,13 @@ def test_results_pictures_and_page(middle):
 
 
 @pytest.mark.long
-def test_numbers_do_not_depend_on_the_number_of_workers(middle, tmp_path):
+def test_numbers_do_not_depend_on_the_number_of_workers(tmp_path):
+    """For matrices of the paper's size."""
     study = find_study("middle")
-    parallel = store_of(study, tmp_path)
+    alone, parallel = store_of(study, tmp_path / "alone"), store_of(study, tmp_path / "parallel")
+    assert run_trials(study, TINY, alone, workers=1, report=silent(study)) == 2
     assert run_trials(study, TINY, parallel, workers=2, report=silent(study)) == 2
-    expected = numbers(store_of(study, middle[0]))
+    expected = numbers(alone)
     for trial, records in numbers(parallel).items():
         for found, record in zip(records, expected[trial], strict=True):
             assert found.keys() == record.keys()
@@ -131,7 +144,8 @@ def test_a_killed_run_goes_on_where_it_was(middle, tmp_path):
     path.write_bytes(b"".join(lines[:-6]) + lines[-6][:20])
     store, seen = store_of(study, tmp_path), []
     assert len(store.load()) == 1
-    assert run_trials(study, TINY, store, workers=1, report=lambda done, total, trial: seen.append(done)) == 1
+    with small_matrices():
+        assert run_trials(study, TINY, store, workers=1, report=lambda done, total, trial: seen.append(done)) == 1
     assert seen == [1, 2]
     assert numbers(store) == numbers(store_of(study, middle[0]))
     assert run_trials(study, TINY, store, workers=1, report=silent(study)) == 0

@@ -118,13 +118,28 @@ def assert_written(folder, printed, complaints):
     assert summary["sentence"] in (folder / "out" / "report.html").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("format", ["csv", *(pytest.param(k, marks=pytest.mark.long) for k in ("mtx", "text"))])
-def test_standard_input(format, tmp_path):
-    name = {"csv": "m.csv", "mtx": "m.mtx", "text": "lines.txt"}[format]
-    WRITERS[name](tmp_path / name)
-    with (tmp_path / name).open("rb") as stream:
-        arguments = ("factorize", "-", "--format", format, "--rank", 2, "--method", "gspa", "--quiet")
-        outcome = gsnmf_process(*arguments, cwd=tmp_path, stdin=stream)
+PIPED = {"csv": "m.csv", "mtx": "m.mtx", "text": "lines.txt"}
+
+
+def from_standard_input(format):
+    return ["factorize", "-", "--format", format, "--rank", "2", "--method", "gspa", "--quiet"]
+
+
+@pytest.mark.parametrize("format", PIPED)
+def test_standard_input(format, here, capsys, monkeypatch):
+    WRITERS[PIPED[format]](here / PIPED[format])
+    with (here / PIPED[format]).open(encoding="utf-8") as stream:
+        monkeypatch.setattr(sys, "stdin", stream)
+        assert run(from_standard_input(format)) == 0
+    assert capsys.readouterr() == (f"{Path('stdin-gsnmf', 'report.html')}\n", "")
+
+
+@pytest.mark.parametrize("format", PIPED)
+@pytest.mark.long
+def test_standard_input_of_a_process_of_its_own(format, tmp_path):
+    WRITERS[PIPED[format]](tmp_path / PIPED[format])
+    with (tmp_path / PIPED[format]).open("rb") as stream:
+        outcome = gsnmf_process(*from_standard_input(format), cwd=tmp_path, stdin=stream)
     assert (outcome.returncode, outcome.stderr) == (0, "")
     assert outcome.stdout == f"{Path('stdin-gsnmf', 'report.html')}\n"
 
