@@ -40,6 +40,13 @@ def model(blocks):
     return GSNMF(3).fit(blocks[0])
 
 
+@pytest.fixture(scope="module")
+def thin(blocks):
+    """The samples with zeros in half of their entries, and a model of them."""
+    X = np.where(blocks[0] > np.median(blocks[0]), blocks[0], 0)
+    return X, GSNMF(3, effort="fast").fit(X)
+
+
 def _by_definition(X, W, weight=None):
     """The rounds written out, with one similarity for every two samples."""
     weight = np.ones(len(X)) if weight is None else weight
@@ -93,9 +100,9 @@ def test_neither_the_lengths_of_samples_nor_the_scales_of_components_matter():
 
 
 @pytest.mark.parametrize("form", [sp.csr_array, sp.csc_array, np.asfortranarray])
-def test_other_forms_of_the_same_samples(blocks, form):
-    X = np.where(blocks[0] > np.median(blocks[0]), blocks[0], 0)
-    dense, other = GSNMF(3, effort="fast").fit(X), GSNMF(3, effort="fast").fit(form(X))
+def test_other_forms_of_the_same_samples(thin, form):
+    X, dense = thin
+    other = GSNMF(3, effort="fast").fit(form(X))
     np.testing.assert_array_equal(dense.labels_, other.labels_)
     np.testing.assert_array_equal(other.predict(form(X)), other.labels_)
     np.testing.assert_array_equal(other.predict(X), other.labels_)
@@ -112,7 +119,7 @@ def test_single_precision(blocks, model):
 @pytest.mark.parametrize("exponent", [-1000, 900])
 def test_extreme_units(blocks, model, exponent):
     X = np.ldexp(blocks[0], exponent)
-    np.testing.assert_array_equal(GSNMF(3).fit(X).labels_, model.labels_)
+    np.testing.assert_array_equal(GSNMF(3, effort="fast").fit(X).labels_, model.labels_)
     lazy = GSNMF(3, method="gspa").fit(da.from_array(X, chunks=(20, 30)))
     assert adjusted_rand_score(blocks[1], lazy.predict(X)) == 1.0
 
@@ -159,7 +166,13 @@ def test_labels_of_an_earlier_fit_are_forgotten(blocks):
 
 @pytest.mark.parametrize(
     "options",
-    [{"coefficients": "model"}, {"sum_to_one": True}, {"members": 3}, {"n_components": (0, 3)}, {"method": "spa-rows"}],
+    [
+        {"coefficients": "model", "effort": "fast"},
+        {"sum_to_one": True, "effort": "fast"},
+        {"members": 3, "effort": "fast"},
+        {"n_components": (0, 3), "effort": "fast"},
+        {"method": "spa-rows"},
+    ],
 )
 def test_every_kind_of_model(blocks, options):
     X, kinds = blocks
@@ -176,7 +189,7 @@ def test_holes(blocks, unstored):
     holes = np.random.default_rng(4).random(X.shape) < 0.3
     holed = np.where(holes, np.nan, X)
     data = sp.csr_array(np.where(holes, 0, X)) if unstored else holed
-    model = GSNMF(3, missing_values="unstored" if unstored else np.nan).fit(data)
+    model = GSNMF(3, effort="fast", missing_values="unstored" if unstored else np.nan).fit(data)
     np.testing.assert_array_equal(model.predict(data), model.labels_)
     assert adjusted_rand_score(kinds, model.labels_) == 1.0
     if not unstored:
@@ -184,7 +197,7 @@ def test_holes(blocks, unstored):
 
 
 def test_a_sample_without_an_observed_entry_has_no_group(blocks):
-    model = GSNMF(3, missing_values=np.nan).fit(blocks[0])
+    model = GSNMF(3, missing_values=np.nan, effort="fast").fit(blocks[0])
     holed = np.vstack([blocks[0][0], np.full(30, np.nan)])
     assert model.predict(holed).tolist() == [model.labels_[0], -1]
 
@@ -198,7 +211,7 @@ def test_features_without_weight_do_not_count(blocks, holed):
     sample_weight = np.random.default_rng(6).integers(1, 4, 60)
     if holed:
         both[3, 4] = np.nan
-    model = GSNMF(3, missing_values=np.nan if holed else None)
+    model = GSNMF(3, missing_values=np.nan if holed else None, effort="fast")
     model.fit(both, sample_weight=sample_weight, feature_weight=weight)
     assert adjusted_rand_score(kinds, model.labels_) == 1.0
     np.testing.assert_array_equal(model.predict(both), model.labels_)

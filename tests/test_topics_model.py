@@ -87,7 +87,7 @@ def test_coherence_by_documents_and_by_windows(model):
 
 
 def test_window_needs_single_words(collection):
-    model = topics(collection[0], 3, ngrams=(1, 2))
+    model = topics(collection[0], 3, ngrams=(1, 2), effort="fast")
     with pytest.raises(ValueError, match="needs single words"):
         model.coherence(window=5)
     assert any(" " in word for word in model.words)
@@ -121,14 +121,14 @@ def test_tables(model, collection):
 
 def test_names_of_a_series_are_its_index(collection):
     texts = pd.Series(collection[0], index=[f"id{i}" for i in range(60)])
-    model = topics(texts, 3)
+    model = topics(texts, 3, effort="fast")
     assert model.ids[:2] == ("id0", "id1")
-    assert topics(collection[0], 3).ids[:2] == ("0", "1")
+    assert topics(collection[0], 3, effort="fast").ids[:2] == ("0", "1")
 
 
 def test_no_document_without_a_topic_unless_it_has_no_word(collection):
     texts = [*collection[0], "", "unheard", None, "violin"]
-    model = topics(texts, 3, min_df=2)
+    model = topics(texts, 3, min_df=2, effort="fast")
     assert np.flatnonzero(model.document_topics < 0).tolist() == [60, 61, 62]
     assert model.sizes.sum() == 61
     assert model.to_frame()["name"].tolist()[60] == ""
@@ -180,18 +180,19 @@ def test_words_and_documents_can_be_asked_for(collection):
 
 class TestVocabulary:
     def test_lists_of_stop_words(self, collection):
-        model = topics(collection[0], 3, stop_words=["Violin", " rose ", ""])
+        model = topics(collection[0], 3, stop_words=["Violin", " rose ", ""], effort="fast")
         assert not {"violin", "rose"} & set(model.words)
 
     def test_frequent_words_go_where_there_is_no_list(self, collection):
         texts = [text + " und der" for text in collection[0]]
-        assert "der" not in topics(texts, 3, stop_words=None).words
-        assert "der" in topics(texts, 3, stop_words=None, max_df=1.0).words
+        assert "der" not in topics(texts, 3, stop_words=None, effort="fast").words
+        assert "der" in topics(texts, 3, stop_words=None, max_df=1.0, effort="fast").words
 
     def test_any_vectorizer(self, collection):
         from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
 
-        model = topics(collection[0], 3, vectorizer=CountVectorizer(vocabulary=["violin", "oven", "rose", "tune"]))
+        counts = CountVectorizer(vocabulary=["violin", "oven", "rose", "tune"])
+        model = topics(collection[0], 3, vectorizer=counts, effort="fast")
         assert set(model.words) == {"violin", "oven", "rose", "tune"}
         with pytest.raises(ValueError, match="alternate_sign=False"):
             topics(collection[0], 3, vectorizer=HashingVectorizer(n_features=50))
@@ -226,7 +227,7 @@ def test_wrong_input(arguments, error, message):
 
 
 def test_without_labels_and_dates(collection):
-    model = topics(collection[0][:9], 2)
+    model = topics(collection[0][:9], 2, effort="fast")
     for ask in (model.by_label, model.agreement):
         with pytest.raises(ValueError, match="labels="):
             ask()
@@ -236,7 +237,7 @@ def test_without_labels_and_dates(collection):
 
 def test_progress_is_told(collection):
     stages = []
-    topics(collection[0], 3, progress=stages.append)
+    topics(collection[0], 3, progress=stages.append, effort="fast")
     assert [stage.split()[0] for stage in stages] == ["Counting", "Choosing", "Assigning"]
 
 

@@ -99,7 +99,7 @@ def test_large_collections_show_the_strongest_documents_of_each_topic(model, mon
 
 @pytest.mark.parametrize("rank", [1, 2])
 def test_small_collections(rank):
-    model = topics(["tea cake", "tea", "cars"], rank, min_df=1)
+    model = topics(["tea cake", "tea", "cars"], rank, min_df=1, effort="fast")
     assert Structure(render_documents(gather_documents(model))).open == []
 
 
@@ -107,7 +107,7 @@ def test_hostile_texts_stay_text():
     texts, _ = make_texts(30)
     hostile = [f"{text} {HOSTILE[i % len(HOSTILE)]} violin script." for i, text in enumerate(texts)]
     names = [HOSTILE[i % len(HOSTILE)] for i in range(30)]
-    model = topics(hostile, 3, ids=names, labels=names)
+    model = topics(hostile, 3, ids=names, labels=names, effort="fast")
     page = render_documents(gather_documents(model, title=HOSTILE[0], warnings=HOSTILE[:2]))
     structure = Structure(page)
     assert structure.open == []
@@ -161,7 +161,7 @@ class TestCommand:
 
     def test_stop_words_and_expressions(self, table, capsys):
         (table / "stop.txt").write_text("violin\nrose\n", encoding="utf-8")
-        options = ["--stop-words", "stop.txt", "--ngrams", "2", "--min-df", "3"]
+        options = ["--stop-words", "stop.txt", "--ngrams", "2", "--min-df", "3", "--effort", "fast"]
         assert run(["topics", "reviews.csv", *options, "--rank", "3", "--json"]) == 0
         words = {word for topic in json.loads(capsys.readouterr().out)["topics"] for word in topic["words"]}
         assert not {"violin", "rose"} & words
