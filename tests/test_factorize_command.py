@@ -155,7 +155,7 @@ def test_interrupted_while_reading(tmp_path):
         stderr=subprocess.PIPE,
         preexec_fn=hear_interrupts,
     )
-    process.stdin.write(b"1,2\n" * 500_000)  # far more than a pipe holds: when it is written, the command reads
+    process.stdin.write(b"1,2\n" * 100_000)  # far more than a pipe holds: when it is written, the command reads
     process.send_signal(signal.SIGINT)
     process.wait(PATIENCE)  # before the end of its input, which communicate would give it
     _, errors = process.communicate()
