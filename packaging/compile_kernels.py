@@ -73,12 +73,9 @@ def use_everything() -> None:
         use_matrix(matrix)
     holes = np.where(np.random.default_rng(0).random(dense.shape) < 0.2, np.nan, dense)
     for matrix in (holes, holes.astype(np.float32)):
-        gsnmf.factorize(matrix, 4, effort="fast", missing_values=np.nan)
-        for sum_to_one in (False, True):
-            model = gsnmf.GSNMF(4, effort="fast", missing_values=np.nan, sum_to_one=sum_to_one)
-            model.fit(matrix).transform(matrix)
+        use_holes(matrix, np.nan)
     for matrix in matrices[2:]:
-        gsnmf.factorize(matrix, 4, effort="fast", missing_values="unstored")
+        use_holes(matrix, "unstored")
     dependent = np.hstack([dense, dense])
     gsnmf.fit_weights(dependent, columns=[0, dense.shape[1]], rows=[])
     gsnmf.fit_weights(dense, columns=[0, 1], rows=[0, 1])
@@ -98,6 +95,16 @@ def use_matrix(matrix: Any) -> None:
         gsnmf.GSNMF(4, effort="fast", sum_to_one=sum_to_one).fit(matrix).transform(matrix)
     nmf.hals(matrix, 4, max_iterations=5)
     nmf.minimum_volume(matrix, 4, max_iterations=5)
+
+
+def use_holes(matrix: Any, missing_values: Any) -> None:
+    """Factorize a matrix with missing entries."""
+    import gsnmf
+
+    gsnmf.factorize(matrix, 4, effort="fast", missing_values=missing_values)
+    gsnmf.fit_weights(matrix, [0, 1], [], missing_values=missing_values)
+    for sum_to_one in (None, "rows"):
+        gsnmf.fit_weights(matrix, [], [0, 1], missing_values=missing_values, sum_to_one=sum_to_one)
 
 
 def compile_library(folder: Path, target: str) -> int:

@@ -36,7 +36,7 @@ def test_it_shows_itself(sure):
 
 
 def test_what_noise_chooses_does_not_come_back():
-    noise = np.random.default_rng(0).random((30, 30))
+    noise = np.random.default_rng(0).random((50, 50))
     sure = gsnmf.stability(noise, gsnmf.factorize(noise, 5, effort="fast"), n_repeats=2)
     assert sure.overall.mean() < 0.3
     assert sure.doubtful.sum() >= 4
