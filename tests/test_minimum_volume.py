@@ -221,6 +221,50 @@ def test_fast_gradient_on_the_simplex_solves_the_problem(exact):
     assert_allclose(again, serial, atol=1e-7)
 
 
+def fast_gradient(X, target, gram, exact, max_steps, tolerance):
+    """Nesterov's method as in the textbook, for all columns together: the last X, and how often momentum was lost."""
+
+    def objective(Z):
+        return 0.5 * np.vdot(gram @ Z, Z) - np.vdot(target, Z)
+
+    length, previous, speed, first, n_restarts = 1 / np.linalg.eigvalsh(gram)[-1], X, 1.0, 0.0, 0
+    for step in range(max_steps):
+        next_speed = (1 + np.sqrt(1 + 4 * speed**2)) / 2
+        for momentum in ((speed - 1) / next_speed, 0.0):
+            ahead = X + momentum * (X - previous)
+            new = np.array([by_sorting(x, exact) for x in (ahead - length * (gram @ ahead - target)).T]).T
+            if objective(new) < objective(X):
+                break
+        restarted = momentum == 0.0 and speed > 1.0
+        n_restarts += restarted
+        X, previous, speed, moved = new, X, 1.0 if restarted else next_speed, np.linalg.norm(new - X)
+        if step == 0:
+            first = moved
+        elif moved <= tolerance * first:
+            break
+    return X, n_restarts
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_fast_gradient_on_the_simplex_is_that_of_the_textbook(exact):
+    rng = np.random.default_rng(1)
+    basis = 0.2 * rng.random((9, 4)) * [1.0, 0.8, 0.6, 0.5]
+    gram, target = basis.T @ basis, basis.T @ (rng.random((9, 3)) * [0.02, 0.16, 0.3])
+    start = rng.dirichlet(np.ones(4), 3).T
+    for max_steps, tolerance in ((1, 0.0), (2, 0.0), (5, 0.0), (30, 0.3), (30, 0.03), (30, 0.0)):
+        X = start.copy()
+        descend_on_simplex(X, target, gram, exact, max_steps, tolerance)
+        expected, n_restarts = fast_gradient(start, target, gram, exact, max_steps, tolerance)
+        assert_allclose(X, expected, atol=1e-10)
+    assert n_restarts > 0
+
+
+def test_a_zero_problem_on_the_simplex_is_left_as_it_is():
+    X = np.array([[0.25, 0.5], [0.25, 0.0]])
+    descend_on_simplex(X, np.zeros((2, 2)), np.zeros((2, 2)), False, 5, 0.0)
+    assert_allclose(X, [[0.25, 0.5], [0.25, 0.0]], atol=0)
+
+
 @pytest.mark.parametrize("exact", [False, True])
 def test_fast_gradient_on_the_simplex_is_the_same_in_all_threads(monkeypatch, exact):
     monkeypatch.setenv("NUMBA_NUM_THREADS", "3")

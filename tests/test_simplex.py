@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from gsnmf.kernels.sum_to_one import simplex_least_squares
+from gsnmf.kernels.sum_to_one import _with_sum_alone, simplex_least_squares
 from gsnmf.kernels.threads import in_one_thread
 
 
@@ -94,3 +94,17 @@ def test_nearly_equal_columns():
     without = simplex_least_squares(matrix[:, :4], targets)
     errors = np.linalg.norm(X @ matrix.T - targets, axis=1)
     assert np.all(errors <= np.linalg.norm(without @ matrix[:, :4].T - targets, axis=1) + 1e-9)
+
+
+def test_weights_with_the_sum_alone_are_as_exact_as_nearly_equal_columns_allow():
+    rng = np.random.default_rng(0)
+    columns, weights = rng.random((5, 5)), rng.standard_normal((6, 5))
+    columns[4] = columns[3] + 0.01 * rng.random(5)
+    weights[:, 0] += 1.0 - weights.sum(axis=1)
+    found = _with_sum_alone(columns, columns @ columns.T, weights @ columns)
+    np.testing.assert_allclose(found, weights, atol=5e-12)
+
+
+def test_dependent_columns_have_no_weights_with_the_sum_alone():
+    columns = np.array([[1.0, 0.0], [1.0, 0.0]])
+    np.testing.assert_array_equal(_with_sum_alone(columns, columns @ columns.T, np.ones((3, 2))), np.zeros((3, 2)))
