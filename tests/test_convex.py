@@ -217,6 +217,26 @@ def test_shrink_minimises(name, row, threshold):
         assert value(shrunk[0]) <= value(np.maximum(z, 0.0)) + 1e-12
 
 
+def test_scores_are_the_most_that_a_row_can_gain():
+    """The largest product of the slopes with a row of the set whose penalty is one."""
+    rng = np.random.default_rng(0)
+    slopes, indices, weights = rng.standard_normal((4, 7)), np.array([5, 0, 6, 2]), rng.uniform(0.5, 2.0, 7)
+    positive, own = np.maximum(slopes, 0.0), (np.arange(4), indices)
+    others = positive.copy()
+    others[own] = 0.0
+    expected = {
+        "trace": slopes[own] + others @ weights / weights[indices],
+        "group-2": np.linalg.norm(positive, axis=1),
+        "group-inf": positive.sum(axis=1),
+    }
+    assert (slopes[own] < 0).any()
+    assert (slopes[own] > 0).any()
+    for name, penalty in PENALTIES.items():
+        np.testing.assert_allclose(penalty.scores(slopes, indices, weights), expected[name], rtol=1e-14, err_msg=name)
+    weights[5] = 0.0
+    np.testing.assert_array_equal(np.isneginf(TRACE.scores(slopes, indices, weights)), indices == 5)
+
+
 @pytest.mark.parametrize("name", PENALTIES)
 @given(
     scores=arrays(np.float64, st.integers(0, 6), elements=st.floats(-5, 5).map(lambda x: round(x, 3))),

@@ -6,7 +6,17 @@ from numpy.testing import assert_allclose
 from scipy.optimize import lsq_linear, nnls
 
 import gsnmf
-from gsnmf.kernels.observed_entries import nonnegative_rows
+from gsnmf.kernels.observed_descent import NOWHERE, descend_rows
+from gsnmf.kernels.observed_entries import (
+    nonnegative_rows,
+    residuals,
+    ridge_rows,
+    row_grams,
+    row_slopes,
+    simplex_rows,
+    sweep_rows,
+)
+from gsnmf.kernels.sum_to_one import simplex_least_squares
 from gsnmf.matrices.observed import observe
 from gsnmf.weights.observed import ObservedProblem, observed_coefficients, solve_observed_weights
 
@@ -143,3 +153,110 @@ def test_many_random_problems_against_nnls():
             reference = nnls(F[seen], row[seen])[1]
             assert np.linalg.norm(F[seen] @ x - row[seen]) <= reference * (1 + 1e-9) + 1e-9
         assert violations.max() < 1e-16
+
+
+@pytest.fixture(params=[False, True], ids=["equal", "weighted"])
+def separate(request):
+    """Rows with many, few and no entries: their entries, the matrix and its weights as arrays, and a factor."""
+    rng = np.random.default_rng(3)
+    matrix, F = rng.random((9, 13)), rng.standard_normal((13, 4))
+    weights = rng.uniform(0.1, 3.0, matrix.shape) if request.param else np.ones(matrix.shape)
+    weights[rng.random(matrix.shape) < np.linspace(0.0, 0.9, 9)[:, None]] = 0.0
+    weights[4], F[:5, 3], weights[5, 5:] = 0.0, 0.0, 0.0  # no entries, and entries that show nothing of one unknown
+    return observe(matrix, entry_weights=weights).entries, matrix, weights, F
+
+
+def test_rows_with_a_ridge_solve_their_systems(separate):
+    entries, matrix, weights, F = separate
+    expected = [
+        np.linalg.solve(F.T * w @ F + 0.3 * np.eye(4), F.T * w @ row) for row, w in zip(matrix, weights, strict=True)
+    ]
+    assert_allclose(ridge_rows(entries, F, 0.3), expected, atol=1e-12)
+
+
+def test_gram_matrices_of_rows_have_a_unit_diagonal(separate):
+    entries, _, weights, F = separate
+    grams, lengths = row_grams(entries, F)
+    expected = np.array([F.T * w @ F for w in weights])
+    assert_allclose(grams * lengths[:, :, None] * lengths[:, None, :], expected, atol=1e-12)
+    assert_allclose(np.einsum("ikk->ik", grams), lengths > 0)
+    assert 0 < (lengths == 0).sum() < lengths.size
+
+
+def test_residuals_and_slopes_are_those_of_the_whole_matrix(separate):
+    entries, matrix, weights, F = separate
+    A, B = np.random.default_rng(0).standard_normal((2, 13, 3))
+    A = A[:9]
+    assert_allclose(residuals(entries, A, B), (matrix - A @ B.T)[weights > 0], atol=1e-12)
+    for with_values in (False, True):
+        expected = (weights * (A @ B.T - with_values * matrix)) @ F
+        assert_allclose(row_slopes(entries, A, B, F, with_values=with_values), expected, atol=1e-12)
+
+
+def test_rows_on_the_simplex_are_those_of_the_complete_problems(separate):
+    entries, matrix, weights, F = separate
+    F = np.abs(F) + np.eye(13, 4)
+    root = np.sqrt(weights)
+    found = simplex_rows(entries, F)
+    for x, row, w in zip(found, matrix, root, strict=True):
+        best = simplex_least_squares(w[:, None] * F, (w * row)[None])[0]
+        ours, theirs = (np.linalg.norm(w * (F @ z - row)) for z in (x, best))
+        assert ours == pytest.approx(theirs, abs=1e-12)
+    assert_allclose(found.sum(axis=1), 1.0, atol=1e-12)
+    assert found.min() >= 0.0
+    assert found[4].tolist() == [1.0, 0.0, 0.0, 0.0]
+
+
+def test_unknowns_that_too_little_is_seen_of_are_zero(separate):
+    entries, matrix, weights, F = separate
+    mean = weights[weights > 0].mean()
+    shown = [np.square(F).T @ w >= 0.4 * mean * np.square(F).sum(axis=0) for w in weights]
+    found, violations = nonnegative_rows(entries, F, 0.4)
+    for x, row, w, part in zip(found, matrix, np.sqrt(weights), shown, strict=True):
+        best = nnls(w[:, None] * F * part, w * row)[1]
+        assert np.linalg.norm(w * (F @ x - row)) == pytest.approx(best, abs=1e-12)
+        assert not x[~part].any()
+    assert violations.max() < 1e-20
+    assert 0 < np.sum(shown) < found.size
+
+
+def plain_descent(gram, linear, x, n_sweeps, free):
+    """Coordinate descent on x'Gx / 2 - b'x over x >= 0, and the squared violation at the start."""
+    x, violation = x.copy(), 0.0
+    moving = [k for k in range(x.size) if free[k] and gram[k, k] > 0]
+    for k in moving:
+        violation += min(x[k] * gram[k, k], gram[k] @ x - linear[k]) ** 2 / gram[k, k]
+    for _ in range(n_sweeps):
+        for k in moving:
+            x[k] = max(0.0, x[k] - (gram[k] @ x - linear[k]) / gram[k, k])
+    return x, violation
+
+
+@pytest.mark.parametrize("with_prior", [False, True])
+@pytest.mark.parametrize("n_sweeps", [0, 1, 3])
+def test_descent_on_observed_entries_is_that_of_plain_numpy(separate, n_sweeps, with_prior):
+    entries, matrix, weights, F = separate
+    rng = np.random.default_rng(4)
+    X = rng.random((9, 4)) * (rng.random((9, 4)) < 0.7)
+    free, prior, stiffness = rng.random((9, 4)) < 0.7, rng.random((9, 4)), rng.random((9, 4)) * with_prior
+    expected, violations = X.copy(), np.zeros(9)
+    for i, (row, w) in enumerate(zip(matrix, weights, strict=True)):
+        gram, linear = F.T * w @ F + np.diag(stiffness[i]), F.T * w @ row + stiffness[i] * prior[i]
+        expected[i], violations[i] = plain_descent(gram, linear, X[i], n_sweeps, free[i])
+    pull = (prior, stiffness) if with_prior else (NOWHERE, NOWHERE)
+    assert_allclose(descend_rows(entries, F, X, n_sweeps, free, *pull), violations, atol=1e-12)
+    assert_allclose(X, expected, atol=1e-12)
+
+
+def test_a_sweep_over_scaled_rows_is_coordinate_descent(separate):
+    entries, matrix, weights, F = separate
+    grams, lengths = row_grams(entries, F)
+    X = np.random.default_rng(5).random((9, 4))
+    linear = np.divide((weights * matrix) @ F, lengths, out=np.zeros((9, 4)), where=lengths > 0)
+    expected = [
+        plain_descent(gram, b, x, 1, np.ones(4, dtype=bool))[0] for gram, b, x in zip(grams, linear, X, strict=True)
+    ]
+    slopes = np.einsum("ikl,il->ik", grams, X) - linear
+    sweep_rows(X, slopes, grams)
+    assert_allclose(X, expected, atol=1e-12)
+    assert_allclose(slopes, np.einsum("ikl,il->ik", grams, X) - linear, atol=1e-12)
