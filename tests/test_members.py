@@ -60,11 +60,40 @@ def test_weights_of_dependent_members():
     np.testing.assert_allclose(columns @ found, column, rtol=1e-12)
 
 
+@pytest.mark.parametrize("order", [*itertools.permutations(range(3))])
+def test_a_member_that_others_replace_leaves_again(order):
+    """The first column is closest to the target, but together with the others its weight would be negative."""
+    columns, target = np.array([[1.0, 1.0, 0.0], [1.0, 0.0, 1.0], [0.3, 0.0, 0.0]]), np.array([1.0, 1.0, -0.1])
+    cosines = target @ columns / np.linalg.norm(columns, axis=0)
+    assert cosines.argmax() == 0
+    shuffled = columns[:, order]
+    found = member_weights(shuffled.T @ shuffled, shuffled.T @ target)
+    np.testing.assert_allclose(found, np.array([0.0, 1.0, 1.0])[list(order)], atol=1e-14)
+
+
+@pytest.mark.parametrize("exponent", [-60, 60])
+def test_units_of_targets_and_columns_do_not_matter(exponent):
+    rng = np.random.default_rng(0)
+    matrix, target = rng.random((9, 12)), rng.standard_normal(9) + 0.5
+    gram, linear, allowed = matrix.T @ matrix, matrix.T @ target, np.ones(12, dtype=bool)
+    weights = member_weights(gram[:4, :4].copy(), linear[:4].copy())
+    members = np.flatnonzero(weights)
+    scaled = member_weights(gram[:4, :4].copy(), np.ldexp(linear[:4], exponent))
+    np.testing.assert_array_equal(scaled, np.ldexp(weights, exponent))
+    expected = best_change(members, gram[members], np.diag(gram).copy(), linear, allowed, 3, 0.0)
+    squares = np.ldexp(gram, 2 * exponent)
+    found = best_change(members, squares[members], np.diag(squares).copy(), np.ldexp(linear, exponent), allowed, 3, 0.0)
+    assert found == expected
+    assert found[0] >= 0
+
+
+@pytest.mark.parametrize("largest", [1.0, 0.3])
 @pytest.mark.parametrize("most", [1, 2, 3, 4])
 @pytest.mark.parametrize("seed", range(5))
-def test_best_change_is_the_best_of_all(seed, most):
+def test_best_change_is_the_best_of_all(seed, most, largest):
     rng = np.random.default_rng(seed)
     matrix, target = rng.random((9, 12)), rng.standard_normal(9) + 0.5
+    matrix[matrix > largest] = 0.0  # many columns are then orthogonal to each other
     members = rng.permutation(12)[:3]
     weights, _ = nnls(matrix[:, members], target)
     members = members[weights > 0]

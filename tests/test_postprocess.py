@@ -102,6 +102,37 @@ def test_by_importance_passes_over_what_is_explained_already():
     assert_array_equal(selection.columns, [3, 1, 2])
 
 
+@pytest.mark.parametrize("letters", ["cc", "ccr", "rcc"])
+def test_gains_are_those_of_the_explicit_residual(letters):
+    rng = np.random.default_rng(0)
+    matrix = rng.random((8, 6))
+    indices = [2, 4, 5][: len(letters)]
+    projection = wrap(matrix).projection(4, ("columns", "rows"))
+    axes = {"c": "columns", "r": "rows"}
+    for letter, index in zip(letters, indices, strict=True):
+        projection.choose(axes[letter], index)
+    before = np.linalg.norm(orthogonal_residual(matrix, letters, indices)) ** 2
+    for letter, count in (("c", 6), ("r", 8)):
+        for index in {*range(count)} - {*indices}:
+            after = np.linalg.norm(orthogonal_residual(matrix, letters + letter, [*indices, index])) ** 2
+            assert projection.gain(axes[letter], index) == pytest.approx(before - after, rel=1e-9)
+
+
+@pytest.mark.parametrize("unit", [1.0, 2.0**-30, 2.0**30])
+def test_what_is_explained_gains_nothing_and_what_is_nearly_explained_does(unit):
+    rng = np.random.default_rng(0)
+    matrix = unit * rng.random((8, 6))
+    matrix[:, 2] = 0.3 * matrix[:, 0] + 0.7 * matrix[:, 1]
+    matrix[:, 3] = matrix[:, 2] + 1e-8 * matrix[:, 3]
+    projection = wrap(matrix).projection(4, ("columns",))
+    projection.choose("columns", 0)
+    projection.choose("columns", 1)
+    left = orthogonal_residual(matrix, "cc", [0, 1])
+    after = np.linalg.norm(orthogonal_residual(left, "c", [3])) ** 2
+    assert [projection.gain("columns", index) for index in (0, 1, 2)] == [0.0, 0.0, 0.0]
+    assert projection.gain("columns", 3) == pytest.approx(np.linalg.norm(left) ** 2 - after, rel=1e-5)
+
+
 def test_by_importance_of_nothing():
     selection = by_importance(
         solution_of([], np.zeros((0, 4)), [], np.zeros((3, 0))), wrap(np.ones((3, 4))), 2, "convex"

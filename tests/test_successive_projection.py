@@ -185,3 +185,17 @@ def test_equal_norms_take_the_first():
     assert gsnmf.select(np.eye(4), 3, method="gspa").columns.tolist() == [0, 1, 2]
     ones = np.ones((3, 7))
     assert gsnmf.select(ones, 1, method="spa-columns").columns.tolist() == [0]
+
+
+@pytest.mark.parametrize("axis", ["columns", "rows"])
+def test_excluded_indices_are_never_found(axis):
+    """Not even if all others have smaller norms, or are all chosen."""
+    matrix = 1e-3 * np.random.default_rng(0).random((6, 6))
+    matrix[2], matrix[:, 2] = 1.0, 1.0
+    projection = wrap(matrix).projection(6, (axis,))
+    projection.exclude(axis, np.array([2, 4]))
+    found = []
+    while (index := projection.farthest(axis)) is not None:
+        projection.choose(axis, index)
+        found.append(index)
+    assert sorted(found) == [0, 1, 3, 5]
