@@ -56,6 +56,21 @@ def test_descent_of_rows_is_coordinate_descent(threads):
     assert operations > 0
 
 
+def test_rows_after_the_first_round_of_chunks_descend_too():
+    rng = np.random.default_rng(1)
+    gram = np.array([[2.0, 0.5], [0.5, 1.0]])
+    X, linear, left, right = rng.random((2100, 2)), -rng.random((2100, 2)), rng.random((2100, 1)), rng.random((1, 2))
+    expected, total = X.copy(), linear + left @ right
+    for i in (0, 1, 0, 1):
+        slopes = total[:, i] + expected @ gram[i]
+        expected[:, i] = np.maximum(0.0, expected[:, i] - slopes / gram[i, i])
+    plain, whole, slopes, _ = descend_rows(X, linear, left, right, gram, threads=False)
+    np.testing.assert_allclose(X, expected, atol=1e-12)
+    np.testing.assert_allclose(
+        [plain, whole, slopes], [np.vdot(X, part) for part in (linear, total, total + X @ gram)], rtol=1e-10
+    )
+
+
 def test_threads_do_not_change_results():
     rng = np.random.default_rng(1)
     A, B = rng.random((500, 4)), rng.random((500, 3))
