@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from scipy.optimize import lsq_linear, nnls
 
 import gsnmf
-from gsnmf.kernels.observed_descent import NOWHERE, descend_rows
+from gsnmf.kernels.observed_descent import EVERYTHING, NOWHERE, descend_rows
 from gsnmf.kernels.observed_entries import (
     nonnegative_rows,
     residuals,
@@ -233,18 +233,21 @@ def plain_descent(gram, linear, x, n_sweeps, free):
 
 
 @pytest.mark.parametrize("with_prior", [False, True])
+@pytest.mark.parametrize("all_free", [False, True])
 @pytest.mark.parametrize("n_sweeps", [0, 1, 3])
-def test_descent_on_observed_entries_is_that_of_plain_numpy(separate, n_sweeps, with_prior):
+def test_descent_on_observed_entries_is_that_of_plain_numpy(separate, n_sweeps, all_free, with_prior):
     entries, matrix, weights, F = separate
     rng = np.random.default_rng(4)
     X = rng.random((9, 4)) * (rng.random((9, 4)) < 0.7)
-    free, prior, stiffness = rng.random((9, 4)) < 0.7, rng.random((9, 4)), rng.random((9, 4)) * with_prior
+    free = (rng.random((9, 4)) < 0.7) | all_free
+    prior, stiffness = rng.random((9, 4)), rng.random((9, 4)) * with_prior
     expected, violations = X.copy(), np.zeros(9)
     for i, (row, w) in enumerate(zip(matrix, weights, strict=True)):
         gram, linear = F.T * w @ F + np.diag(stiffness[i]), F.T * w @ row + stiffness[i] * prior[i]
         expected[i], violations[i] = plain_descent(gram, linear, X[i], n_sweeps, free[i])
     pull = (prior, stiffness) if with_prior else (NOWHERE, NOWHERE)
-    assert_allclose(descend_rows(entries, F, X, n_sweeps, free, *pull), violations, atol=1e-12)
+    found = descend_rows(entries, F, X, n_sweeps, EVERYTHING if all_free else free, *pull)
+    assert_allclose(found, violations, atol=1e-12)
     assert_allclose(X, expected, atol=1e-12)
 
 
