@@ -220,7 +220,7 @@ def test_shrink_minimises(name, row, threshold):
 def test_scores_are_the_most_that_a_row_can_gain():
     """The largest product of the slopes with a row of the set whose penalty is one."""
     rng = np.random.default_rng(0)
-    slopes, indices, weights = rng.standard_normal((4, 7)), np.array([5, 0, 6, 2]), rng.uniform(0.5, 2.0, 7)
+    slopes, indices, weights = rng.standard_normal((4, 7)), np.array([5, 0, 6, 4]), rng.uniform(0.5, 2.0, 7)
     positive, own = np.maximum(slopes, 0.0), (np.arange(4), indices)
     others = positive.copy()
     others[own] = 0.0
