@@ -240,7 +240,7 @@ def test_squares_of_positive_entries(policy):
         (np.float64, np.float32, np.int64),
     ],
 )
-@pytest.mark.parametrize("width", [None, 1, 3, 4, 7, 20])
+@pytest.mark.parametrize("width", [None, 1, 3, 4, 5, 7, 20])
 def test_sparse_product(monkeypatch, width, dtype, block_type, index):
     rng = np.random.default_rng(RNG_SEED)
     dense = sp.random_array((90, 40), density=0.3, rng=rng, dtype=dtype).toarray()
