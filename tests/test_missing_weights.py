@@ -207,6 +207,16 @@ def test_rows_on_the_simplex_are_those_of_the_complete_problems(separate):
     assert found[4].tolist() == [1.0, 0.0, 0.0, 0.0]
 
 
+@pytest.mark.parametrize("exponent", [-60, 60])
+def test_the_unit_of_the_entries_does_not_matter(separate, exponent):
+    entries, _, _, F = separate
+    scaled = entries._replace(values=np.ldexp(entries.values, exponent))
+    assert_allclose(simplex_rows(scaled, np.ldexp(F, exponent)), simplex_rows(entries, F), atol=1e-12)
+    expected = nonnegative_rows(entries, F)[0]
+    assert_allclose(nonnegative_rows(scaled, F)[0], np.ldexp(expected, exponent), rtol=1e-12)
+    assert_allclose(nonnegative_rows(scaled, np.ldexp(F, exponent))[0], expected, rtol=1e-12)
+
+
 def test_unknowns_that_too_little_is_seen_of_are_zero(separate):
     entries, matrix, weights, F = separate
     mean = weights[weights > 0].mean()
