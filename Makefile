@@ -12,15 +12,13 @@ LOWEST_TESTS := $(addprefix tests/,test_package.py test_public_names.py test_cli
 	test_readers.py test_saving.py test_weights.py test_dask.py test_plotting.py test_unmixing_files.py)
 TOOLS := .venv-tools
 
-# Threads that wait must sleep: spinning ones made a kernel on a small problem 400 times slower on a busy machine
-export OMP_WAIT_POLICY ?= PASSIVE
-
 # A module is compiled when it is first imported, and its bytecode is kept: pip would compile thousands that nobody
 # imports, which takes longer than installing them, and tests start dozens of processes that all import the package
 export PYTHONDONTWRITEBYTECODE :=
 PIP := -m pip install --quiet --disable-pip-version-check --no-compile
 
 # $(call install,ENVIRONMENT,REQUIREMENTS): uv takes seconds where pip takes a minute; where uv cannot be had, pip does it
+export UV_SYSTEM_CERTS ?= true
 install = { $(1)/bin/python $(PIP) uv && $(1)/bin/python -m uv pip install --quiet --python $(1)/bin/python $(2); } || \
 	$(1)/bin/python $(PIP) $(2)
 
