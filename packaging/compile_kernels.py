@@ -166,9 +166,7 @@ def kinds_of(type_: Any) -> list[Any]:
         return [kind for member in type_ for kind in kinds_of(member)]
     if isinstance(type_, types.Array):
         return [(as_dtype(type_.dtype), type_.ndim, type_.layout)]
-    if isinstance(type_, types.Boolean):
-        return [bool]
-    return [float if isinstance(type_, types.Float) else int]
+    return [{types.boolean: bool, types.int64: int, types.float64: float}[type_]]
 
 
 def caller(kernel: Any, n_arguments: int) -> Any:

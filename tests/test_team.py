@@ -1,14 +1,16 @@
 """A team of threads: results in order, pieces within pieces, errors, and searches that do not depend on it."""
 
 import threading
+import time
 
 import numpy as np
 import pytest
 
 from gsnmf.datasets import planted
+from gsnmf.kernels import team as kernels_team
 from gsnmf.kernels.exchange import exchange_scores
 from gsnmf.kernels.reductions import positive_squares
-from gsnmf.kernels.team import Team
+from gsnmf.kernels.team import Team, share
 from gsnmf.kernels.threads import n_threads_allowed
 from gsnmf.matrices import wrap
 from gsnmf.search import slopes
@@ -56,6 +58,20 @@ def test_an_error_ends_the_work(team):
         team.map(fail, range(1000))
     assert len(done) < 1000
     assert team.map(abs, [-1, -2]) == [1, 2]
+
+
+class Exhausted:
+    """A pool that starts one thread and then no more, as where their number is limited."""
+
+    def submit(self, function):
+        threading.Thread(target=function).start()
+        raise RuntimeError("can't start new thread")
+
+
+def test_threads_that_cannot_be_started_are_done_without(monkeypatch):
+    monkeypatch.setattr(kernels_team, "_standing_by", lambda n_threads: Exhausted())
+    for _ in range(50):
+        assert share(lambda number: time.sleep(1e-4) or number**2, range(10), 4) == [number**2 for number in range(10)]
 
 
 def test_without_running_the_caller_works_alone():

@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from functools import cache
+from threading import Condition
 from typing import TypeVar
 
 from gsnmf.kernels.threads import in_one_thread, n_threads_allowed
@@ -30,7 +31,8 @@ def share(function: Callable[[_Item], _Result], items: Sequence[_Item], n_thread
     [1, 2, 3]
     """
     results: dict[int, _Result] = {}
-    waiting = deque(range(len(items)))
+    errors: list[BaseException] = []
+    waiting, crew = deque(range(len(items))), _Crew()
 
     def work() -> None:
         try:
@@ -40,14 +42,22 @@ def share(function: Callable[[_Item], _Result], items: Sequence[_Item], n_thread
         finally:
             waiting.clear()  # after an error, nobody begins another item
 
-    helpers = _helped(work, min(n_threads, len(items)) - 1, n_threads)
+    def help_out() -> None:
+        if crew.enter():
+            try:
+                work()
+            except BaseException as error:
+                errors.append(error)
+            finally:
+                crew.leave()
+
+    _ask(help_out, min(n_threads, len(items)) - 1, n_threads)
     try:
         work()
     finally:
-        begun = [helper for helper in helpers if not helper.cancel()]
-        wait(begun)
-    for helper in begun:
-        helper.result()
+        crew.close()
+    if errors:
+        raise errors[0]
     return [results[place] for place in range(len(items))]
 
 
@@ -89,12 +99,38 @@ def _taken(waiting: deque[int]) -> int | None:
         return None
 
 
-def _helped(work: Callable[[], None], n_helpers: int, n_threads: int) -> list[Future[None]]:
-    """Ask ``n_helpers`` of the threads that stand by to do the work."""
-    try:
-        return [_standing_by(n_threads).submit(work) for _ in range(n_helpers)]
-    except RuntimeError:  # Python is about to end and starts no more threads: the caller works alone
-        return []
+class _Crew:
+    """Those who help with the same items. Once it is closed, who comes too late does not begin."""
+
+    def __init__(self) -> None:
+        self._changed = Condition()
+        self._n_inside = 0
+        self._open = True
+
+    def enter(self) -> bool:
+        """Join, unless it is closed."""
+        with self._changed:
+            self._n_inside += self._open
+            return self._open
+
+    def leave(self) -> None:
+        """Be done."""
+        with self._changed:
+            self._n_inside -= 1
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Let nobody join any more, and wait for those inside."""
+        with self._changed:
+            self._open = False
+            self._changed.wait_for(lambda: self._n_inside == 0)
+
+
+def _ask(help_out: Callable[[], None], n_helpers: int, n_threads: int) -> None:
+    """Ask some of the threads that stand by to help out."""
+    with suppress(RuntimeError):  # no more threads can be started here, or Python is about to end
+        for _ in range(n_helpers):
+            _standing_by(n_threads).submit(help_out)
 
 
 @cache
