@@ -134,15 +134,17 @@ def exports() -> dict[str, tuple[Any, Any]]:
     from gsnmf.kernels.ahead import symbol
     from gsnmf.kernels.compilation import KERNELS
 
-    unused = [kernel.py_func.__qualname__ for kernel in KERNELS if not kernel.nopython_signatures]
-    if unused:
-        sys.exit(f"use_everything() does not use {', '.join(unused)}: add a call that does.")
     found = {}
     for kernel in KERNELS:
         for compiled in kernel.nopython_signatures:
             signature = compiled.replace(args=tuple(map(writable, compiled.args)))
             kinds = tuple(kind for argument in signature.args for kind in kinds_of(argument))
-            found[symbol(kernel.py_func, kinds)] = kernel, signature
+            if None not in kinds:
+                found[symbol(kernel.py_func, kinds)] = kernel, signature
+    unused = set(KERNELS) - {kernel for kernel, _ in found.values()}
+    if unused:
+        names = ", ".join(kernel.py_func.__qualname__ for kernel in unused)
+        sys.exit(f"use_everything() does not use {names}: add a call that does.")
     return found
 
 
@@ -158,7 +160,7 @@ def writable(type_: Any) -> Any:
 
 
 def kinds_of(type_: Any) -> list[Any]:
-    """The kinds of `gsnmf.kernels.ahead` for a type of Numba."""
+    """The kinds of `gsnmf.kernels.ahead` for a type of Numba; None for those that only other kernels pass."""
     from numba import types
     from numba.np.numpy_support import as_dtype
 
@@ -166,7 +168,7 @@ def kinds_of(type_: Any) -> list[Any]:
         return [kind for member in type_ for kind in kinds_of(member)]
     if isinstance(type_, types.Array):
         return [(as_dtype(type_.dtype), type_.ndim, type_.layout)]
-    return [{types.boolean: bool, types.int64: int, types.float64: float}[type_]]
+    return [{types.boolean: bool, types.int64: int, types.float64: float}.get(type_)]  # not Numba's constants
 
 
 def caller(kernel: Any, n_arguments: int) -> Any:
