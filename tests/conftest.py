@@ -13,6 +13,14 @@ settings.register_profile(
 settings.load_profile("steady")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """What needs a browser is long: starting one takes seconds, and few machines have it."""
+    for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.long)
+
+
 def pytest_collection_finish():
     """Spare the garbage collector the modules and the thousands of collected tests, which live to the end.
 

@@ -365,6 +365,7 @@ def use_kernels(folder, before=""):
 
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="kernels are not compiled")
 class TestFilesOfKernels:
+    @pytest.mark.long
     def test_damaged_ones_are_replaced_with_one_warning(self, tmp_path):
         assert use_kernels(tmp_path) == (0, 0)
         stored = sorted(file for file in tmp_path.rglob("*") if file.suffix in {".nbi", ".nbc"})
