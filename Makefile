@@ -62,9 +62,10 @@ coverage: $(VENV)/installed-test
 	$(BIN)/python -m coverage combine
 	$(BIN)/python -m coverage report
 
-# Old versions warn of what is newer than they are, so warnings are no errors here
+# Old versions warn of what is newer than they are, so warnings are no errors here; scikit-learn 1.6 has its tests ask
+# SciPy for the array API
 test-lowest: $(LOWEST)/installed
-	NUMBA_NUM_THREADS=1 OMP_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -W default -n auto --dist worksteal $(or $(PYTEST_ARGS),$(LOWEST_TESTS))
+	SCIPY_ARRAY_API=1 NUMBA_NUM_THREADS=1 OMP_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -W default -n auto --dist worksteal $(or $(PYTEST_ARGS),$(LOWEST_TESTS))
 
 hostile: $(VENV)/installed-test
 	$(BIN)/python tests/hostile/campaign.py $(or $(MINUTES),30) $(or $(SEED),1000)

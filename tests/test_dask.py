@@ -427,7 +427,8 @@ class TestLazyResults:
         error = np.linalg.norm(self.matrix - found.reconstruct().compute()) / np.linalg.norm(self.matrix)
         assert error == pytest.approx(found.relative_error, rel=1e-9)
         assert repr(found).startswith("Factorization: ")
-        np.testing.assert_array_equal(found.reconstruct(rows=[3, 40]), found.reconstruct().compute()[[3, 40]])
+        # BLAS may round differently for two rows and for all
+        np.testing.assert_allclose(found.reconstruct(rows=[3, 40]), found.reconstruct().compute()[[3, 40]], atol=1e-15)
         np.testing.assert_array_equal(found.W[:, : found.columns.size], self.matrix[:, found.columns])
 
     def test_dense_and_sparse_chunks_side_by_side(self):
