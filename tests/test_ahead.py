@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import types
-from importlib.machinery import ModuleSpec
+from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec
 from pathlib import Path
 
 import numba
@@ -108,6 +108,12 @@ class TestLibrary:
 
     def test_need_not_exist(self, library, monkeypatch):
         monkeypatch.setattr(ahead, "_LIBRARY", "gsnmf.kernels._nowhere")
+        assert not ahead.available()
+
+    def test_of_another_system_is_not_used(self, library, monkeypatch, tmp_path):
+        (tmp_path / f"unreadable{EXTENSION_SUFFIXES[0]}").write_bytes(b"not a library")
+        monkeypatch.syspath_prepend(tmp_path)
+        monkeypatch.setattr(ahead, "_LIBRARY", "unreadable")
         assert not ahead.available()
 
     @pytest.mark.parametrize("missing", ["avx2", "fma", "bmi2"])

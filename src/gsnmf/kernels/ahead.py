@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from gsnmf.kernels.sources import source_stamp
+from gsnmf.support.progress import logger
 
 Kind = Any
 """Of one argument: dtype, dimensions and memory order of an array; the Python type of a number."""
@@ -134,7 +135,11 @@ def _library() -> dict[str, dict[tuple[Kind, ...], Callable[..., Any]]]:
     plain = os.environ.get("NUMBA_DISABLE_JIT", "0") != "0"  # as a debugger wants it
     if plain or find_spec(_LIBRARY) is None or not Path(__file__).exists() or not _new_enough():
         return {}
-    library = import_module(_LIBRARY)
+    try:
+        library = import_module(_LIBRARY)
+    except ImportError as error:  # made for another system
+        logger.info("compiled kernels cannot be loaded (%s); Numba compiles them", error)
+        return {}
     found: dict[str, dict[tuple[Kind, ...], Callable[..., Any]]] = {}
     for name, function in vars(library).items():
         stem, separator, of = name.rpartition("__")

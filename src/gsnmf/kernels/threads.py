@@ -40,7 +40,7 @@ class Cores:
         self._taken = Lock()
 
     def acquire(self) -> int:
-        """Take all cores and return their number; 1 if this thread must make do with one. Then `release` them."""
+        """Take all cores and return their number, or return 1 and take none. Who has taken them must `release` them."""
         n_threads = n_threads_allowed()
         return n_threads if n_threads > 1 and self._taken.acquire(blocking=False) else 1
 
