@@ -24,8 +24,10 @@ class CompiledKernels(BuildHookInterface):  # type: ignore[type-arg]
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile, include the library, and name the wheel after the machine and the version of Python."""
         if version == "standard" and _asked():
-            script, sources = Path(self.root, "packaging", "compile_kernels.py"), Path(self.root, "src")
-            subprocess.run([sys.executable, script], env=os.environ | {"PYTHONPATH": str(sources)}, check=True)
+            script = Path(self.root, "packaging", "compile_kernels.py")
+            paths = [str(Path(self.root, "src")), *sys.path]  # pip puts what a build needs on this one's path alone
+            environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
+            subprocess.run([sys.executable, script], env=environment, check=True)
             build_data["artifacts"].append(LIBRARY)
             build_data["pure_python"] = False
             build_data["infer_tag"] = True
