@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 EXTRAS := cli test dev docs
 STAMPS := $(EXTRAS:%=$(VENV)/installed-%)
-KERNEL_TESTS := $(patsubst %,tests/test_%.py,kernels projection simplex sum_to_one weights) src/gsnmf/kernels \
+KERNEL_TESTS := $(patsubst %,tests/test_%.py,kernels projection simplex sum_to_one weights) src/gsnmf/_kernels \
 	tests/test_members.py::test_best_change_is_the_best_of_all tests/test_members.py::test_weights_of_dependent_members
 LOWEST := .venv-lowest
 LOWEST_TESTS := $(addprefix tests/,test_package.py test_public_names.py test_cli.py test_estimator.py test_kernels.py test_matrices.py \
@@ -44,7 +44,7 @@ demo: $(VENV)/installed-cli
 
 # One process per core, each with one thread: faster than one process whose kernels share the cores
 PYTEST := pytest -n auto --dist worksteal
-RUN_TESTS := NUMBA_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m $(PYTEST)
+RUN_TESTS := GSNMF_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m $(PYTEST)
 
 test: $(VENV)/installed-test
 	$(RUN_TESTS) -m "not long" $(PYTEST_ARGS)
@@ -56,16 +56,16 @@ test-all: $(VENV)/installed-test
 coverage: $(VENV)/installed-test
 	rm -rf build/coverage
 	mkdir -p build/coverage
-	NUMBA_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m coverage run -m $(PYTEST) $(PYTEST_ARGS)
+	GSNMF_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m coverage run -m $(PYTEST) $(PYTEST_ARGS)
 	NUMBA_DISABLE_JIT=1 OMP_NUM_THREADS=1 $(BIN)/python -m coverage run -m $(PYTEST) $(KERNEL_TESTS)
-	NUMBA_DISABLE_JIT=1 NUMBA_NUM_THREADS=2 OMP_NUM_THREADS=1 $(BIN)/python -m coverage run tests/every_loop.py
+	NUMBA_DISABLE_JIT=1 GSNMF_NUM_THREADS=2 OMP_NUM_THREADS=1 $(BIN)/python -m coverage run tests/every_loop.py
 	$(BIN)/python -m coverage combine
 	$(BIN)/python -m coverage report
 
 # Old versions warn of what is newer than they are, so warnings are no errors here; scikit-learn 1.6 has its tests ask
 # SciPy for the array API
 test-lowest: $(LOWEST)/installed
-	SCIPY_ARRAY_API=1 NUMBA_NUM_THREADS=1 OMP_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -W default -n auto --dist worksteal $(or $(PYTEST_ARGS),$(LOWEST_TESTS))
+	SCIPY_ARRAY_API=1 GSNMF_NUM_THREADS=1 OMP_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -W default -n auto --dist worksteal $(or $(PYTEST_ARGS),$(LOWEST_TESTS))
 
 hostile: $(VENV)/installed-test
 	$(BIN)/python tests/hostile/campaign.py $(or $(MINUTES),30) $(or $(SEED),1000)

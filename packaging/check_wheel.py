@@ -9,8 +9,8 @@ import scipy.sparse as sp
 def main() -> None:
     """Find what was planted in a dense and in a sparse matrix; print how long each first call took."""
     import gsnmf
+    from gsnmf._kernels.compilation import KERNELS
     from gsnmf.datasets import planted
-    from gsnmf.kernels.compilation import KERNELS
 
     assert not gsnmf.__file__.endswith("src/gsnmf/__init__.py"), f"this is a checkout, not a wheel: {gsnmf.__file__}"
     for sparse in (False, True):

@@ -39,7 +39,7 @@ def main() -> None:
 
 def prepare_numba(cache: str) -> str:
     """Let Numba compile for any machine of this kind, not for this one, and return its name for the processor."""
-    from gsnmf.kernels.ahead import PROCESSORS
+    from gsnmf._kernels.ahead import PROCESSORS
 
     target = PROCESSORS.get(platform.machine().lower(), "generic")
     os.environ |= {"NUMBA_CPU_NAME": target, "NUMBA_CPU_FEATURES": "", "NUMBA_CACHE_DIR": cache}
@@ -55,9 +55,9 @@ def use_everything() -> None:
     import scipy.sparse as sp
 
     import gsnmf
+    from gsnmf import _parallel
+    from gsnmf._kernels.least_squares import passive_inverses
     from gsnmf.datasets import planted
-    from gsnmf.kernels import threads
-    from gsnmf.kernels.least_squares import passive_inverses
     from gsnmf.search import fitted
 
     warnings.simplefilter("ignore")
@@ -68,7 +68,7 @@ def use_everything() -> None:
     matrices = [kind for exact in (dense, sparse, wide) for kind in (exact, exact.astype(np.float32))]
     for matrix in matrices:
         use_matrix(matrix)
-    threads.PARALLEL_WORK = fitted._LARGE = 0  # from now on do what only large matrices need
+    _parallel.PARALLEL_WORK = fitted._LARGE = 0  # from now on do what only large matrices need
     for matrix in matrices:
         use_matrix(matrix)
     holes = np.where(np.random.default_rng(0).random(dense.shape) < 0.2, np.nan, dense)
@@ -131,8 +131,8 @@ def compile_library(folder: Path, target: str) -> int:
 
 def exports() -> dict[str, tuple[Any, Any]]:
     """Every form of a kernel that was compiled, by its name in the library: the kernel and the types it takes."""
-    from gsnmf.kernels.ahead import symbol
-    from gsnmf.kernels.compilation import KERNELS
+    from gsnmf._kernels.ahead import symbol
+    from gsnmf._kernels.compilation import KERNELS
 
     found = {}
     for kernel in KERNELS:
@@ -160,7 +160,7 @@ def writable(type_: Any) -> Any:
 
 
 def kinds_of(type_: Any) -> list[Any]:
-    """The kinds of `gsnmf.kernels.ahead` for a type of Numba; None for those that only other kernels pass."""
+    """The kinds of `gsnmf._kernels.ahead` for a type of Numba; None for those that only other kernels pass."""
     from numba import types
     from numba.np.numpy_support import as_dtype
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-LIBRARY = "src/gsnmf/kernels/_ahead.*"
+LIBRARY = "src/gsnmf/_kernels/_ahead.*"
 """What `compile_kernels.py` writes; git ignores it."""
 
 

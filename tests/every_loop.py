@@ -7,16 +7,14 @@ from functools import partial
 import numpy as np
 import scipy.sparse as sp
 
-from gsnmf.convex.penalties import PENALTIES
-from gsnmf.convex.projection import project
-from gsnmf.kernels import threads
-from gsnmf.kernels.convex_hull import project_on_hull
-from gsnmf.kernels.coordinate_descent import coordinate_sweep, descend
-from gsnmf.kernels.exchange import coupled, descend_rows, exchange_scores
-from gsnmf.kernels.least_squares import nonnegative_least_squares, nonnegative_quadratic, passive_inverses
-from gsnmf.kernels.loops import Loop
-from gsnmf.kernels.observed_descent import descend_rows as descend_observed
-from gsnmf.kernels.observed_entries import (
+from gsnmf import _parallel
+from gsnmf._kernels.convex_hull import project_on_hull
+from gsnmf._kernels.coordinate_descent import coordinate_sweep, descend
+from gsnmf._kernels.exchange import coupled, descend_rows, exchange_scores
+from gsnmf._kernels.least_squares import nonnegative_least_squares, nonnegative_quadratic, passive_inverses
+from gsnmf._kernels.loops import Loop
+from gsnmf._kernels.observed_descent import descend_rows as descend_observed
+from gsnmf._kernels.observed_entries import (
     Entries,
     nonnegative_rows,
     residuals,
@@ -26,10 +24,12 @@ from gsnmf.kernels.observed_entries import (
     simplex_rows,
     sweep_rows,
 )
-from gsnmf.kernels.reductions import positive_squares
-from gsnmf.kernels.simplex import descend_on_simplex, project_on_simplex
-from gsnmf.kernels.sparse_products import sparse_column_sums, sparse_dot, sparse_gram_rows
-from gsnmf.kernels.sum_to_one import simplex_least_squares
+from gsnmf._kernels.reductions import positive_squares
+from gsnmf._kernels.simplex import descend_on_simplex, project_on_simplex
+from gsnmf._kernels.sparse_products import sparse_column_sums, sparse_dot, sparse_gram_rows
+from gsnmf._kernels.sum_to_one import simplex_least_squares
+from gsnmf.convex.penalties import PENALTIES
+from gsnmf.convex.projection import project
 
 N, R = 150, 7
 TOLERANCE = 1e-10
@@ -102,16 +102,16 @@ def main():
     shared, every = set(), [found for found in gc.get_objects() if isinstance(found, Loop)]
     for loop in every:
         loop._part = partial(record, shared, loop, loop._part)
-    threads.PARALLEL_WORK = math.inf
+    _parallel.PARALLEL_WORK = math.inf
     alone = list(outcomes())
     assert not shared
-    threads.PARALLEL_WORK = 0
+    _parallel.PARALLEL_WORK = 0
     for (name, expected), (_, found) in zip(alone, outcomes(), strict=True):
         error = np.abs(found - expected).max() / np.abs(expected).max()
         assert error <= TOLERANCE, f"{name}: {error}"
     missed = [loop.__name__ for loop in every if loop not in shared]
     assert not missed, f"never shared out: {missed}"
-    print(threads.n_threads_allowed(), len(alone), "as in one thread")
+    print(_parallel.n_threads(), len(alone), "as in one thread")
 
 
 def record(shared, loop, part, *arguments):

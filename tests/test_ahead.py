@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from llvmlite import binding
 
-from gsnmf.kernels import ahead, reductions
+from gsnmf._kernels import ahead, reductions
 
 ROOT = Path(__file__).parents[1]
 PLANE = np.ones((4, 6))
@@ -107,7 +107,7 @@ class TestLibrary:
         assert not ahead.available()
 
     def test_need_not_exist(self, library, monkeypatch):
-        monkeypatch.setattr(ahead, "_LIBRARY", "gsnmf.kernels._nowhere")
+        monkeypatch.setattr(ahead, "_LIBRARY", "gsnmf._kernels._nowhere")
         assert not ahead.available()
 
     def test_of_another_system_is_not_used(self, library, monkeypatch, tmp_path):
@@ -157,8 +157,8 @@ import sys, threading, time
 import numpy as np
 sys.path.insert(0, sys.argv[2])
 from every_loop import outcomes
-from gsnmf.kernels.compilation import KERNELS
-from gsnmf.kernels.exchange import exchange_scores
+from gsnmf._kernels.compilation import KERNELS
+from gsnmf._kernels.exchange import exchange_scores
 np.savez(sys.argv[1], **{name: found for name, found in outcomes()})
 compiled = {kernel.py_func.__name__ for kernel in KERNELS if kernel.signatures}
 times, span = [], []
@@ -187,7 +187,7 @@ def test_compiled_ahead_of_time_kernels_are_what_numba_compiles(tmp_path):
     answers = {}
     for name, folder in ("numba", package.parent), ("ahead", tmp_path):
         environment = os.environ | {"PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-        environment |= {"NUMBA_NUM_THREADS": "1"}
+        environment |= {"GSNMF_NUM_THREADS": "1"}
 
         def run(*command, environment=environment):
             outcome = subprocess.run([sys.executable, *command], env=environment, capture_output=True, text=True)

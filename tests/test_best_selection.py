@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import gsnmf
 from gsnmf.datasets import fully_random, middle_points, planted
-from gsnmf.matrices import wrap
+from gsnmf.matrix import wrap
 from gsnmf.metrics import accuracy
 from gsnmf.search.candidate_vectors import candidate_vectors
 from gsnmf.search.candidates import Candidates, candidate_pool
@@ -54,10 +54,10 @@ def test_decreases_are_those_of_the_explicit_residual(container):
     by_row = (np.maximum(matrix @ residual.T, 0) ** 2).sum(axis=1) / (matrix**2).sum(axis=1)
     by_column[columns] = by_row[rows] = -np.inf
     np.testing.assert_allclose(
-        pool.columns.decreases(columns, P, pool.rows, rows, Q, pool.team), by_column, rtol=1e-6, atol=1e-9
+        pool.columns.decreases(columns, P, pool.rows, rows, Q, pool.threads), by_column, rtol=1e-6, atol=1e-9
     )
     np.testing.assert_allclose(
-        pool.rows.decreases(rows, Q, pool.columns, columns, P, pool.team), by_row, rtol=1e-6, atol=1e-9
+        pool.rows.decreases(rows, Q, pool.columns, columns, P, pool.threads), by_row, rtol=1e-6, atol=1e-9
     )
 
 
@@ -73,7 +73,7 @@ def test_every_choice_of_pursuit_lowers_the_error_by_what_it_guarantees(seed, de
         P, Q = pool._plain_weights(fit)
         weights = (P, Q) if best[0] == "c" else (Q, P)
         others = (pool.rows, fit.rows) if best[0] == "c" else (pool.columns, fit.columns)
-        decreases = side.decreases(chosen, weights[0], *others, weights[1], pool.team)
+        decreases = side.decreases(chosen, weights[0], *others, weights[1], pool.threads)
         decrease = decreases[side.positions(np.array([best[1]]))][0]
         assert following.squared_error <= fit.squared_error - decrease + 1e-9
         fit = following

@@ -19,7 +19,7 @@ from gsnmf.convex.selection import PATH, convex_selection, fast_gradient_selecti
 from gsnmf.convex.solve import is_trivial
 from gsnmf.convex.working_set import WorkingSetSolver
 from gsnmf.datasets import fully_random, middle_points, planted
-from gsnmf.matrices import wrap
+from gsnmf.matrix import wrap
 from gsnmf.metrics import accuracy
 from gsnmf.selection.successive_projection import generalized_successive_projection
 from gsnmf.weights import solve_weights

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 
-from gsnmf.kernels.coordinate_descent import BLOCK, coordinate_sweep, descend
+from gsnmf._kernels.coordinate_descent import BLOCK, coordinate_sweep, descend
 
 
 def drawn(n, r, dtype=np.float64):

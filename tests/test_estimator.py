@@ -24,9 +24,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import gsnmf
 from gsnmf import GSNMF, GSNMFSelector, benchmarks
+from gsnmf._kernels.announcement import announced_compilation
+from gsnmf._kernels.jit import dispatcher
 from gsnmf.datasets import planted
-from gsnmf.kernels.announcement import announced_compilation
-from gsnmf.kernels.jit import dispatcher
 from gsnmf.metrics import relative_error
 
 _HEURISTIC = (
@@ -564,8 +564,8 @@ class TestCompilation:
 
     def test_is_announced_once(self, caplog):
         with caplog.at_level(logging.INFO, "gsnmf"), announced_compilation():
-            self.compile_something("gsnmf.kernels.least_squares")
-            self.compile_something("gsnmf.kernels.least_squares")
+            self.compile_something("gsnmf._kernels.least_squares")
+            self.compile_something("gsnmf._kernels.least_squares")
         assert [record.getMessage().split(":")[0] for record in caplog.records] == ["compiling kernels"]
 
     def test_of_others_is_not(self, caplog):
@@ -575,10 +575,10 @@ class TestCompilation:
 
     def test_verbose_writes_to_standard_output(self, capsys):
         with announced_compilation(verbose=1):
-            self.compile_something("gsnmf.kernels.least_squares")
+            self.compile_something("gsnmf._kernels.least_squares")
         assert capsys.readouterr().out.startswith("[gsnmf] compiling kernels")
         with announced_compilation():
-            self.compile_something("gsnmf.kernels.simplex")
+            self.compile_something("gsnmf._kernels.simplex")
         assert capsys.readouterr().out == ""
 
     def test_verbose_fit_says_what_it_found(self, X, capsys):

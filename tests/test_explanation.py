@@ -8,7 +8,7 @@ import gsnmf
 from gsnmf.datasets import fully_random, planted
 from gsnmf.explanation.comparison import compare
 from gsnmf.explanation.residuals import Explanation
-from gsnmf.matrices import wrap
+from gsnmf.matrix import wrap
 
 
 @pytest.fixture(params=["dense", "sparse", "float32", "tiny unit"])

@@ -9,7 +9,7 @@ from gsnmf.convex.model import ConvexModel
 from gsnmf.convex.penalties import TRACE
 from gsnmf.convex.selection import fast_gradient_selection
 from gsnmf.datasets import fully_random
-from gsnmf.matrices import wrap
+from gsnmf.matrix import wrap
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from gsnmf.estimators.grouping import (
     nearest_group,
     strongest_component,
 )
-from gsnmf.matrices import wrap
+from gsnmf.matrix import wrap
 
 
 @pytest.fixture(scope="module")

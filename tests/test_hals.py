@@ -12,9 +12,9 @@ from sklearn.decomposition import NMF
 from sklearn.exceptions import ConvergenceWarning
 
 import gsnmf
+from gsnmf._kernels import coordinate_descent as kernels
+from gsnmf._kernels.coordinate_descent import descend
 from gsnmf.datasets import fully_random
-from gsnmf.kernels import coordinate_descent as kernels
-from gsnmf.kernels.coordinate_descent import descend
 from gsnmf.nmf import hals, truncated_svd
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -274,7 +274,7 @@ def plain_sweep(X, target, gram):
 @pytest.mark.parametrize("dtype", [np.float64, pytest.param(np.float32, marks=pytest.mark.long)])
 @pytest.mark.parametrize(("r", "n"), [(1, 1), (4, 300), (7, 128)])
 def test_compiled_sweeps_are_plain_coordinate_descent(monkeypatch, r, n, dtype):
-    monkeypatch.setenv("NUMBA_NUM_THREADS", "3")
+    monkeypatch.setenv("GSNMF_NUM_THREADS", "3")
     rng = np.random.default_rng(0)
     basis = rng.random((9, r))
     basis[:, 0] *= r > 1  # a zero component is left alone

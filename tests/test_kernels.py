@@ -13,7 +13,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import nnls
 
 import gsnmf
-from gsnmf.kernels import (
+from gsnmf import _parallel
+from gsnmf._kernels import (
     active_set,
     convex_hull,
     coordinate_descent,
@@ -21,13 +22,12 @@ from gsnmf.kernels import (
     reductions,
     simplex,
     sparse_products,
-    threads,
 )
-from gsnmf.kernels.active_set import Points
-from gsnmf.kernels.convex_hull import project_on_hull
-from gsnmf.kernels.least_squares import nonnegative_least_squares, nonnegative_quadratic, passive_inverses
-from gsnmf.kernels.reductions import positive_squares
-from gsnmf.kernels.sparse_products import sparse_column_sums, sparse_dot, sparse_gram_rows
+from gsnmf._kernels.active_set import Points
+from gsnmf._kernels.convex_hull import project_on_hull
+from gsnmf._kernels.least_squares import nonnegative_least_squares, nonnegative_quadratic, passive_inverses
+from gsnmf._kernels.reductions import positive_squares
+from gsnmf._kernels.sparse_products import sparse_column_sums, sparse_dot, sparse_gram_rows
 
 RNG_SEED = 7
 
@@ -35,8 +35,8 @@ RNG_SEED = 7
 @pytest.fixture(params=["serial", "parallel"])
 def policy(request, monkeypatch):
     """Every kernel in one thread, or every kernel in three."""
-    monkeypatch.setattr(threads, "PARALLEL_WORK", math.inf if request.param == "serial" else 0)
-    monkeypatch.setenv("NUMBA_NUM_THREADS", "3")
+    monkeypatch.setattr(_parallel, "PARALLEL_WORK", math.inf if request.param == "serial" else 0)
+    monkeypatch.setenv("GSNMF_NUM_THREADS", "3")
     return request.param
 
 
@@ -250,9 +250,9 @@ def test_sparse_product(monkeypatch, width, dtype, block_type, index):
     block = rng.random(40 if width is None else (40, width)).astype(block_type)
     expected = (dense.astype(np.float64) @ block.astype(np.float64)).astype(block_type)
     found = []
-    monkeypatch.setenv("NUMBA_NUM_THREADS", "3")
+    monkeypatch.setenv("GSNMF_NUM_THREADS", "3")
     for work in (math.inf, 0):
-        monkeypatch.setattr(threads, "PARALLEL_WORK", work)
+        monkeypatch.setattr(_parallel, "PARALLEL_WORK", work)
         for order in "CF":
             found.append(sparse_dot(matrix, np.asarray(block, order=order)))
     for product in found:
@@ -287,7 +287,7 @@ def test_gram_rows_of_a_sparse_matrix(policy, dtype):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("compiled", [False, True])
 def test_sums_of_columns(monkeypatch, form, dtype, compiled):
-    monkeypatch.setattr(sparse_products, "small", lambda work: not compiled)
+    monkeypatch.setattr(sparse_products, "is_small", lambda work: not compiled)
     matrix = sp.random_array((50, 30), density=0.1, format=form, rng=np.random.default_rng(RNG_SEED), dtype=dtype)
     dense = matrix.toarray().astype(np.float64)
     assert_allclose(sparse_column_sums(matrix), dense.sum(axis=0), rtol=1e-13)
@@ -297,7 +297,7 @@ def test_sums_of_columns(monkeypatch, form, dtype, compiled):
 
 def test_all_loops_give_the_same_in_one_thread_and_in_all(monkeypatch):
     """To the last bit: the number of threads changes nothing."""
-    monkeypatch.setenv("NUMBA_NUM_THREADS", "3")
+    monkeypatch.setenv("GSNMF_NUM_THREADS", "3")
     rng = np.random.default_rng(RNG_SEED)
     r, n = 9, 300
     R, targets = triangle(rng, r), rng.standard_normal((n, r))
@@ -345,8 +345,8 @@ import sys, warnings
 import numpy as np
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
-    from gsnmf.kernels.coordinate_descent import coordinate_sweep
-    from gsnmf.kernels.reductions import positive_squares
+    from gsnmf._kernels.coordinate_descent import coordinate_sweep
+    from gsnmf._kernels.reductions import positive_squares
     X = np.zeros((1, 2))
     coordinate_sweep(X, np.array([[-3.0, 1.0]]), np.eye(2))
     assert X.tolist() == [[3.0, 0.0]], X

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from gsnmf.matrices import wrap
+from gsnmf.matrix import wrap
 
 RNG = np.random.default_rng(0)
 DENSE = RNG.random((23, 17)) * (RNG.random((23, 17)) < 0.6)

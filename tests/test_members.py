@@ -8,8 +8,8 @@ import scipy.sparse as sp
 from scipy.optimize import nnls
 
 import gsnmf
-from gsnmf.kernels.members import best_change, member_weights
-from gsnmf.matrices import InMemoryMatrix, wrap
+from gsnmf._kernels.members import best_change, member_weights
+from gsnmf.matrix import InMemoryMatrix, wrap
 from gsnmf.results import Mixtures
 from gsnmf.search.member_model import MixedModel, Space, model_of
 from gsnmf.search.member_starts import random_start

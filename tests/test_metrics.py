@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose
 
 from gsnmf.datasets import fully_random, planted
-from gsnmf.matrices import protocol as products
+from gsnmf.matrix import protocol as products
 from gsnmf.metrics import accuracy, distance_to_ground_truth, quality, relative_error
 
 KINDS = [np.asarray, np.asfortranarray, sp.csr_array, sp.csc_array]

@@ -10,8 +10,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import linear_sum_assignment
 from sklearn.exceptions import ConvergenceWarning
 
-from gsnmf.kernels import simplex as kernels
-from gsnmf.kernels.simplex import descend_on_simplex, project_on_simplex
+from gsnmf._kernels import simplex as kernels
+from gsnmf._kernels.simplex import descend_on_simplex, project_on_simplex
 from gsnmf.nmf import hals, minimum_volume
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -267,7 +267,7 @@ def test_a_zero_problem_on_the_simplex_is_left_as_it_is():
 
 @pytest.mark.parametrize("exact", [False, True])
 def test_fast_gradient_on_the_simplex_is_the_same_in_all_threads(monkeypatch, exact):
-    monkeypatch.setenv("NUMBA_NUM_THREADS", "3")
+    monkeypatch.setenv("GSNMF_NUM_THREADS", "3")
     rng = np.random.default_rng(0)
     basis = rng.random((9, 4))
     gram, target = basis.T @ basis, basis.T @ rng.random((9, 300))

@@ -7,9 +7,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import gsnmf
 from gsnmf import GSNMF
-from gsnmf.choice.left_out import leave_out_observed
 from gsnmf.datasets import planted
-from gsnmf.matrices.observed import observe
+from gsnmf.matrix.observed import observe
+from gsnmf.model_selection.left_out import leave_out_observed
 from gsnmf.weights.observed_anchors import solve_anchored
 
 NAN = float("nan")

@@ -6,10 +6,10 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose
 
 import gsnmf
-from gsnmf.matrices import wrap
-from gsnmf.matrices.completion import complete, filled
-from gsnmf.matrices.low_rank_sum import LowRankSum
-from gsnmf.matrices.observed import observe
+from gsnmf.matrix import wrap
+from gsnmf.matrix.completion import complete, filled
+from gsnmf.matrix.low_rank_sum import LowRankSum
+from gsnmf.matrix.observed import observe
 
 
 @pytest.fixture(scope="module")

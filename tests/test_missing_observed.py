@@ -6,8 +6,8 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 import gsnmf
-from gsnmf.matrices.clipping import clip_negative
-from gsnmf.matrices.observed import observe
+from gsnmf.matrix.clipping import clip_negative
+from gsnmf.matrix.observed import observe
 
 NAN = float("nan")
 

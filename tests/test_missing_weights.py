@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose
 from scipy.optimize import lsq_linear, nnls
 
 import gsnmf
-from gsnmf.kernels.observed_descent import EVERYTHING, NOWHERE, descend_rows
-from gsnmf.kernels.observed_entries import (
+from gsnmf._kernels.observed_descent import EVERYTHING, NOWHERE, descend_rows
+from gsnmf._kernels.observed_entries import (
     nonnegative_rows,
     residuals,
     ridge_rows,
@@ -16,8 +16,8 @@ from gsnmf.kernels.observed_entries import (
     simplex_rows,
     sweep_rows,
 )
-from gsnmf.kernels.sum_to_one import simplex_least_squares
-from gsnmf.matrices.observed import observe
+from gsnmf._kernels.sum_to_one import simplex_least_squares
+from gsnmf.matrix.observed import observe
 from gsnmf.weights.observed import ObservedProblem, observed_coefficients, solve_observed_weights
 
 

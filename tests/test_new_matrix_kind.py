@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 import gsnmf
-from gsnmf.matrices import InMemoryMatrix, wrap
+from gsnmf.matrix import InMemoryMatrix, wrap
 
 
 class SparsePlusLowRank(InMemoryMatrix):

@@ -41,7 +41,7 @@ def child(environment, *arguments):
 @pytest.mark.long
 @pytest.mark.parametrize("n_threads", [2, 64])
 def test_every_loop_gives_the_same_with_any_number_of_threads(n_threads):
-    environment = {"NUMBA_NUM_THREADS": str(n_threads)}
+    environment = {"GSNMF_NUM_THREADS": str(n_threads)}
     answer = child(environment, str(Path(__file__).with_name("every_loop.py")))
     assert answer.startswith(f"{n_threads} ")
     assert answer.endswith("as in one thread\n")
@@ -56,7 +56,7 @@ def test_every_loop_gives_the_same_with_any_number_of_threads(n_threads):
             id="no AVX-512",
             marks=pytest.mark.skipif(platform.machine() not in {"x86_64", "AMD64"}, reason="another kind of processor"),
         ),
-        pytest.param({"NUMBA_NUM_THREADS": "64"}, id="64 threads"),
+        pytest.param({"GSNMF_NUM_THREADS": "64"}, id="64 threads"),
     ],
 )
 def test_choices_are_the_same_on_another_machine(environment, tmp_path):

@@ -6,7 +6,7 @@ import gsnmf
 from gsnmf.convex import automatic_sizes, solve_convex
 from gsnmf.convex.postprocess import by_importance, completed, largest_diagonal, largest_of_both, settle_ties
 from gsnmf.datasets import fully_random, planted
-from gsnmf.matrices import wrap
+from gsnmf.matrix import wrap
 from gsnmf.results import ConvexSolution
 
 

@@ -7,7 +7,7 @@ from scipy.optimize import nnls
 
 from gsnmf.benchmarks._peers import pivoted_qr
 from gsnmf.datasets import fully_random
-from gsnmf.matrices import wrap
+from gsnmf.matrix import wrap
 from gsnmf.selection import clustering
 from gsnmf.selection.clustering import hierarchical_clusters
 from gsnmf.selection.preselection import largest_and_farthest, preselect

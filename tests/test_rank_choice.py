@@ -7,12 +7,12 @@ import pytest
 import scipy.sparse as sp
 
 import gsnmf
-from gsnmf.choice.denoising import denoised
-from gsnmf.choice.left_out import leave_out
-from gsnmf.choice.matching import agreement
 from gsnmf.commands import run
 from gsnmf.datasets import planted
-from gsnmf.matrices import wrap
+from gsnmf.matrix import wrap
+from gsnmf.model_selection.denoising import denoised
+from gsnmf.model_selection.left_out import leave_out
+from gsnmf.model_selection.matching import agreement
 from gsnmf.search.nested import nested_fits
 
 RANKS = range(2, 10)

@@ -11,8 +11,8 @@ from scipy.optimize import nnls
 from sklearn.exceptions import ConvergenceWarning
 
 from gsnmf.datasets import fully_random, gspa_failure_example
-from gsnmf.matrices import scaling as scaling_module
-from gsnmf.matrices.scaling import scale
+from gsnmf.matrix import scaling as scaling_module
+from gsnmf.matrix.scaling import scale
 
 # Entries within [0.1, 10] have cross ratios of at most 1e4: by Birkhoff's theorem a pass then contracts by at
 # least (99 / 101)^2 = 0.96, so that 1000 passes reach 1e-12 and iterates are within 25 tolerances of the limit.

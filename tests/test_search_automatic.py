@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import gsnmf
 from gsnmf.convex.selection import convex_selection
 from gsnmf.datasets import fully_random, planted
-from gsnmf.matrices import wrap
+from gsnmf.matrix import wrap
 from gsnmf.metrics import accuracy
 from gsnmf.search.automatic import Search, automatic_search
 from gsnmf.search.pursuit import pursuit_choice

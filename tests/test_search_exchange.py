@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import gsnmf
-from gsnmf.kernels.exchange import coupled, descend_rows, exchange_scores
-from gsnmf.matrices import wrap
+from gsnmf._kernels.exchange import coupled, descend_rows, exchange_scores
+from gsnmf.matrix import wrap
 from gsnmf.search.alternating import _closest_to_ideal, alternated, distinct_closest, matched_factors, short_nmf
 from gsnmf.search.alternatives import alternatives
 from gsnmf.search.candidates import Candidates, Fit

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from gsnmf.kernels.sum_to_one import _with_sum_alone, simplex_least_squares
-from gsnmf.kernels.threads import in_one_thread
+from gsnmf._kernels.sum_to_one import _with_sum_alone, simplex_least_squares
+from gsnmf._parallel import in_one_thread
 
 
 def best_error(matrix, target):

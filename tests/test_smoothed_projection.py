@@ -9,7 +9,7 @@ from gsnmf import Constraints
 from gsnmf.applications import unmix
 from gsnmf.applications.unmixing.spectral_distances import match_spectra
 from gsnmf.applications.unmixing.synthetic import planted_scene
-from gsnmf.matrices import wrap
+from gsnmf.matrix import wrap
 from gsnmf.selection.smoothed_projection import smoothed_groups
 
 COPIES = 8

@@ -8,9 +8,9 @@ import pytest
 import scipy.sparse as sp
 
 import gsnmf
-from gsnmf.choice.stability import CHANGES
 from gsnmf.commands import run
 from gsnmf.datasets import planted
+from gsnmf.model_selection.stability import CHANGES
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
-from gsnmf.kernels.convex_hull import project_on_hull
-from gsnmf.matrices import wrap
+from gsnmf._kernels.convex_hull import project_on_hull
+from gsnmf.matrix import wrap
 from gsnmf.selection.successive_nonnegative import successive_nonnegative_projection
 from gsnmf.selection.successive_projection import successive_projection
 

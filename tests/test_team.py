@@ -6,22 +6,21 @@ import time
 import numpy as np
 import pytest
 
+from gsnmf import _parallel
+from gsnmf._kernels.exchange import exchange_scores
+from gsnmf._kernels.reductions import positive_squares
+from gsnmf._parallel import ThreadBudget, n_threads, parallel_map
 from gsnmf.datasets import planted
-from gsnmf.kernels import team as kernels_team
-from gsnmf.kernels.exchange import exchange_scores
-from gsnmf.kernels.reductions import positive_squares
-from gsnmf.kernels.team import Team, share
-from gsnmf.kernels.threads import n_threads_allowed
-from gsnmf.matrices import wrap
+from gsnmf.matrix import wrap
 from gsnmf.search import slopes
 from gsnmf.search.automatic import automatic_search
 
 
 @pytest.fixture(params=[1, 2, 5])
 def team(request, monkeypatch):
-    monkeypatch.setenv("NUMBA_NUM_THREADS", str(request.param))
-    team = Team()
-    with team.running(request.param):
+    monkeypatch.setenv("GSNMF_NUM_THREADS", str(request.param))
+    team = ThreadBudget()
+    with team.limited_to(request.param):
         yield team
 
 
@@ -36,14 +35,14 @@ def test_items_may_hand_out_items(team):
 
 
 def test_threads_work_at_the_same_time(monkeypatch):
-    monkeypatch.setenv("NUMBA_NUM_THREADS", "3")
-    team, together = Team(), threading.Barrier(3, timeout=60)
-    with team.running(3):
+    monkeypatch.setenv("GSNMF_NUM_THREADS", "3")
+    team, together = ThreadBudget(), threading.Barrier(3, timeout=60)
+    with team.limited_to(3):
         assert sorted(team.map(lambda _: together.wait(), range(3))) == [0, 1, 2]
 
 
 def test_an_item_has_one_thread(team):
-    assert set(team.map(lambda _: n_threads_allowed(), range(20))) == {1}
+    assert set(team.map(lambda _: n_threads(), range(20))) == {1}
 
 
 def test_an_error_ends_the_work(team):
@@ -69,13 +68,14 @@ class Exhausted:
 
 
 def test_threads_that_cannot_be_started_are_done_without(monkeypatch):
-    monkeypatch.setattr(kernels_team, "_standing_by", lambda n_threads: Exhausted())
+    monkeypatch.setattr(_parallel, "_thread_pool", lambda n_threads: Exhausted())
     for _ in range(50):
-        assert share(lambda number: time.sleep(1e-4) or number**2, range(10), 4) == [number**2 for number in range(10)]
+        squares = parallel_map(lambda number: time.sleep(1e-4) or number**2, range(10), 4)
+        assert squares == [number**2 for number in range(10)]
 
 
 def test_without_running_the_caller_works_alone():
-    names = Team().map(lambda _: threading.current_thread().name, range(9))
+    names = ThreadBudget().map(lambda _: threading.current_thread().name, range(9))
     assert set(names) == {threading.current_thread().name}
 
 
@@ -96,8 +96,8 @@ def test_sums_over_slopes_are_those_of_plain_numpy(team, shape):
 def test_a_search_does_not_depend_on_the_number_of_threads(monkeypatch, sparse):
     data = planted((90, 70), 4, 3, density=0.5 if sparse else 1.0, noise_level=0.3, sparse=sparse, random_state=0)
     found = []
-    for n_threads in (1, 2, 64):
-        monkeypatch.setenv("NUMBA_NUM_THREADS", str(n_threads))
+    for threads in (1, 2, 64):
+        monkeypatch.setenv("GSNMF_NUM_THREADS", str(threads))
         found.append(automatic_search(wrap(data.matrix), 7, "fast"))
     first = found[0]
     for other in found[1:]:

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
-from gsnmf.kernels import threads
-from gsnmf.kernels.loops import Loop
-from gsnmf.kernels.threads import blas_threads, in_one_thread, single_threaded_blas
+from gsnmf import _parallel
+from gsnmf._kernels.loops import Loop
+from gsnmf._parallel import blas_threads, in_one_thread, single_threaded_blas
 from processes import PATIENCE
 
 
@@ -51,12 +51,12 @@ class Recorder:
 class TestLoop:
     @pytest.fixture(autouse=True)
     def _two_threads(self, monkeypatch):
-        monkeypatch.setenv("NUMBA_NUM_THREADS", "2")
+        monkeypatch.setenv("GSNMF_NUM_THREADS", "2")
 
     def test_work_decides(self):
         loop = Recorder()
-        assert loop.run(threads.PARALLEL_WORK - 1) == "alone"
-        assert loop.run(threads.PARALLEL_WORK) == "shared"
+        assert loop.run(_parallel.PARALLEL_WORK - 1) == "alone"
+        assert loop.run(_parallel.PARALLEL_WORK) == "shared"
 
     def test_a_task_of_several_keeps_to_its_thread(self):
         loop = Recorder()
@@ -70,16 +70,16 @@ class TestLoop:
 
     @pytest.mark.parametrize(("asked", "expected"), [("1", "alone"), ("0", "alone"), ("64", "shared")])
     def test_the_environment_decides_how_many_threads(self, monkeypatch, asked, expected):
-        monkeypatch.setenv("NUMBA_NUM_THREADS", asked)
+        monkeypatch.setenv("GSNMF_NUM_THREADS", asked)
         assert Recorder().run() == expected
 
     @pytest.mark.parametrize("asked", [None, "many"])
     def test_processors_decide_where_the_environment_does_not(self, monkeypatch, asked):
-        monkeypatch.delenv("NUMBA_NUM_THREADS", raising=False)
+        monkeypatch.delenv("GSNMF_NUM_THREADS", raising=False)
         if asked:
-            monkeypatch.setenv("NUMBA_NUM_THREADS", asked)
-        monkeypatch.setattr(threads, "_n_processors", lambda: 7)
-        assert threads.n_threads_allowed() == 7
+            monkeypatch.setenv("GSNMF_NUM_THREADS", asked)
+        monkeypatch.setattr(_parallel, "_n_processors", lambda: 7)
+        assert _parallel.n_threads() == 7
 
     def test_threads_work_at_the_same_time(self):
         together = threading.Barrier(2, timeout=PATIENCE)
@@ -121,11 +121,11 @@ class TestLoop:
     def test_works_while_python_ends(self):
         program = """
 import atexit, sys
-from gsnmf.kernels.loops import Loop
+from gsnmf._kernels.loops import Loop
 done = []
 atexit.register(lambda: (Loop(lambda part, n_parts: done.append(part))(work=1e12), print(len(done))))
 """
-        environment = os.environ | {"NUMBA_NUM_THREADS": "2"}
+        environment = os.environ | {"GSNMF_NUM_THREADS": "2"}
         outcome = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
         assert outcome.returncode == 0, outcome.stderr
         assert int(outcome.stdout) > 1
@@ -194,9 +194,9 @@ CONCURRENT = """
 import sys
 from concurrent.futures import ThreadPoolExecutor
 import numpy as np
-from gsnmf.kernels import threads
-from gsnmf.kernels.least_squares import nonnegative_least_squares
-threads.PARALLEL_WORK = 0
+from gsnmf import _parallel
+from gsnmf._kernels.least_squares import nonnegative_least_squares
+_parallel.PARALLEL_WORK = 0
 rng = np.random.default_rng(0)
 R, targets = np.linalg.qr(rng.random((30, 8)))[1], rng.standard_normal((500, 8))
 R = R / np.linalg.norm(R, axis=0)
@@ -212,14 +212,14 @@ with ThreadPoolExecutor(8) as pool:
         assert np.array_equal(found, expected)
 gradient = (expected @ R.T - targets) @ R
 assert np.abs(np.minimum(expected, gradient)).max() < 1e-10
-print(threads.n_threads_allowed())
+print(_parallel.n_threads())
 """
 
 
 @pytest.mark.parametrize("n_threads", ["1", "2", "64"])
 @pytest.mark.long
 def test_concurrent_calls_do_not_end_the_process(n_threads):
-    environment = os.environ | {"NUMBA_NUM_THREADS": n_threads}
+    environment = os.environ | {"GSNMF_NUM_THREADS": n_threads}
     outcome = subprocess.run([sys.executable, "-c", CONCURRENT], env=environment, capture_output=True, text=True)
     assert outcome.returncode == 0, outcome.stderr
     assert outcome.stdout.strip() == n_threads
@@ -228,16 +228,16 @@ def test_concurrent_calls_do_not_end_the_process(n_threads):
 FORKED = """
 import os, sys, warnings
 import numpy as np
-from gsnmf.kernels import threads
-from gsnmf.kernels.reductions import positive_squares
+from gsnmf import _parallel
+from gsnmf._kernels.reductions import positive_squares
 warnings.simplefilter("ignore")
-threads.PARALLEL_WORK = 0
+_parallel.PARALLEL_WORK = 0
 rows = np.ones((100, 3))
 assert positive_squares(rows).sum() == 300
-with threads.single_threaded_blas():
+with _parallel.single_threaded_blas():
     child = os.fork()
     if child == 0:
-        with threads.single_threaded_blas():
+        with _parallel.single_threaded_blas():
             ok = positive_squares(rows).sum() == 300
         os._exit(0 if ok else 1)
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
@@ -247,6 +247,6 @@ assert positive_squares(rows).sum() == 300
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
 def test_a_forked_process_has_threads_of_its_own():
-    environment = os.environ | {"NUMBA_NUM_THREADS": "2"}
+    environment = os.environ | {"GSNMF_NUM_THREADS": "2"}
     outcome = subprocess.run([sys.executable, "-c", FORKED], env=environment, capture_output=True, text=True)
     assert outcome.returncode == 0, outcome.stderr

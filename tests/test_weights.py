@@ -7,11 +7,11 @@ from scipy.optimize import lsq_linear, nnls
 from sklearn.exceptions import ConvergenceWarning
 
 import gsnmf
+from gsnmf import _parallel
+from gsnmf._kernels.coordinate_descent import coordinate_sweep
+from gsnmf._kernels.least_squares import nonnegative_quadratic
 from gsnmf.datasets import fully_random, middle_points
-from gsnmf.kernels import threads
-from gsnmf.kernels.coordinate_descent import coordinate_sweep
-from gsnmf.kernels.least_squares import nonnegative_quadratic
-from gsnmf.matrices import wrap
+from gsnmf.matrix import wrap
 from gsnmf.weights import cone_weights
 from gsnmf.weights.joint import JointProblem, solve_joint
 from gsnmf.weights.one_sided import remaining_weights
@@ -241,8 +241,8 @@ def test_kernel_equals_plain_numpy(monkeypatch):
     again = X.copy()
     coordinate_sweep(X, linear, gram)
     np.testing.assert_allclose(X, expected, rtol=1e-12)
-    monkeypatch.setattr(threads, "PARALLEL_WORK", 0)
-    monkeypatch.setenv("NUMBA_NUM_THREADS", "3")
+    monkeypatch.setattr(_parallel, "PARALLEL_WORK", 0)
+    monkeypatch.setenv("GSNMF_NUM_THREADS", "3")
     coordinate_sweep(again, linear, gram)
     np.testing.assert_array_equal(again, X)
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from scipy.optimize import nnls
 
 import gsnmf.selection.xray as module
-from gsnmf.matrices import wrap
+from gsnmf.matrix import wrap
 from gsnmf.selection.xray import xray
 
 RULES = ["max", "dist", "greedy"]

@@ -7,14 +7,14 @@ from gsnmf.support.version import __version__
 
 if TYPE_CHECKING:
     from gsnmf import applications, convex, datasets, metrics, nmf
-    from gsnmf.choice.rank_choice import RankChoice, choose_rank
-    from gsnmf.choice.side_map import SideMap, side_map
-    from gsnmf.choice.stability import Stability, stability
     from gsnmf.estimators.gsnmf import GSNMF
     from gsnmf.estimators.selector import GSNMFSelector
     from gsnmf.factorization.functions import factorize, select
     from gsnmf.factorization.registry import Method, methods
-    from gsnmf.matrices.scaling import Scaling, scale
+    from gsnmf.matrix.scaling import Scaling, scale
+    from gsnmf.model_selection.rank_choice import RankChoice, choose_rank
+    from gsnmf.model_selection.side_map import SideMap, side_map
+    from gsnmf.model_selection.stability import Stability, stability
     from gsnmf.outputs import load, report, save
     from gsnmf.results import ConvexSolution, Factor, Factorization, SearchRecord, Selection, Weights
     from gsnmf.search.ranks import RankPath, rank_path

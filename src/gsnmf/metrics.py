@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
-from gsnmf.matrices import wrap
-from gsnmf.matrices.protocol import dense
-from gsnmf.matrices.wrapping import check_block
+from gsnmf.matrix import wrap
+from gsnmf.matrix.protocol import dense
+from gsnmf.matrix.wrapping import check_block
 from gsnmf.support.arrays import Floats, Indices, Sparse
 
 Factor: TypeAlias = Floats | Sparse

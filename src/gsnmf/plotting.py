@@ -16,7 +16,7 @@ import numpy as np
 from gsnmf.datasets.readers.labelled import LabelledMatrix
 from gsnmf.explanation.comparison import NO_COMPARISON, Comparison, compare
 from gsnmf.explanation.residuals import Explanation
-from gsnmf.matrices.checks import check_count, check_indices
+from gsnmf.matrix.checks import check_count, check_indices
 from gsnmf.results import Factorization
 from gsnmf.search.ranks import RankPath
 from gsnmf.support.arrays import Axis, Floats, Indices

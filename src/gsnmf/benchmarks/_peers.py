@@ -12,8 +12,8 @@ from scipy.optimize import nnls
 from sklearn.decomposition import non_negative_factorization
 from sklearn.exceptions import ConvergenceWarning
 
-from gsnmf.kernels.least_squares import nonnegative_least_squares
-from gsnmf.kernels.threads import single_threaded_blas
+from gsnmf._kernels.least_squares import nonnegative_least_squares
+from gsnmf._parallel import single_threaded_blas
 from gsnmf.support.arrays import Doubles, Floats, Indices
 
 

@@ -24,7 +24,7 @@ import gsnmf
 from gsnmf.benchmarks._measuring import load, machine_facts, print_table, seconds
 from gsnmf.datasets import planted
 from gsnmf.datasets.paper import paper_matrix, paper_matrix_names
-from gsnmf.matrices import wrap
+from gsnmf.matrix import wrap
 from gsnmf.nmf import hals, minimum_volume
 from gsnmf.support.arrays import RawMatrix
 

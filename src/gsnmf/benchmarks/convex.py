@@ -29,7 +29,7 @@ from gsnmf.convex.model import ConvexModel
 from gsnmf.convex.selection import convex_selection
 from gsnmf.datasets import fully_random, planted
 from gsnmf.datasets.paper import paper_matrix
-from gsnmf.matrices import wrap_in_memory
+from gsnmf.matrix import wrap_in_memory
 from gsnmf.results import ConvexSolution
 from gsnmf.selection.preselection import preselect
 from gsnmf.selection.successive_projection import generalized_successive_projection

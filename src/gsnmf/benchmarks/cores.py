@@ -25,7 +25,7 @@ from gsnmf.benchmarks._measuring import load, machine_facts, print_table, second
 from gsnmf.datasets import fully_random
 from gsnmf.support.arrays import Doubles
 
-_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "GSNMF_NUM_THREADS")
 _CHILD = "import sys; from gsnmf.benchmarks.cores import serve; serve(sys.argv[1])"
 _N_PRODUCTS = 20
 

@@ -20,13 +20,13 @@ import scipy.sparse as sp
 from sklearn.decomposition import NMF
 from sklearn.exceptions import ConvergenceWarning
 
+from gsnmf._kernels.ahead import available
 from gsnmf.benchmarks._measuring import Timing, load, machine_facts, print_table, seconds, take_turns
 from gsnmf.estimators.gsnmf import GSNMF
-from gsnmf.kernels.ahead import available
 from gsnmf.support.arrays import Floats
 
 _N_COMPONENTS = 50
-_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "GSNMF_NUM_THREADS"), "1")
 _FIRST_FIT = """
 import time
 start = time.process_time()

@@ -19,12 +19,12 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.impute import KNNImputer, SimpleImputer
 
+from gsnmf._parallel import single_threaded_blas
 from gsnmf.benchmarks._measuring import machine_facts, megabytes, print_table, resident_bytes, seconds
 from gsnmf.datasets import planted
 from gsnmf.datasets.ground_truth import Planted
 from gsnmf.factorization.functions import factorize
-from gsnmf.kernels.threads import single_threaded_blas
-from gsnmf.matrices.observed import observe
+from gsnmf.matrix.observed import observe
 from gsnmf.nmf.hierarchical_least_squares import hals
 from gsnmf.support.arrays import Doubles, Flags, Indices
 from gsnmf.weights import fit_weights

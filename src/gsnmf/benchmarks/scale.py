@@ -27,7 +27,7 @@ from gsnmf.benchmarks._measuring import load, machine_facts, megabytes, print_ta
 from gsnmf.benchmarks._stored_matrix import StoredMatrix
 from gsnmf.factorization.functions import select
 from gsnmf.factorization.path import Request, choose
-from gsnmf.matrices import wrap
+from gsnmf.matrix import wrap
 from gsnmf.results import Selection, Weights
 from gsnmf.search.effort import Effort
 from gsnmf.support.arrays import Sparse

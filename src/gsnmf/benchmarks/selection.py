@@ -28,7 +28,7 @@ from gsnmf.benchmarks._measuring import (
 )
 from gsnmf.datasets import fully_random, planted
 from gsnmf.factorization.functions import select
-from gsnmf.matrices.checks import check_matrix
+from gsnmf.matrix.checks import check_matrix
 from gsnmf.results import Selection
 from gsnmf.support.arrays import Floats, RawMatrix
 from gsnmf.weights import fit_weights

@@ -40,7 +40,7 @@ from gsnmf.benchmarks._measuring import load, machine_facts, print_table
 from gsnmf.datasets.paper import PaperMatrix, data_folder, missing_data, paper_matrix
 from gsnmf.datasets.published import DOCUMENT_NAMES
 from gsnmf.estimators.grouping import learn_groups, mean_coefficients, strongest_component
-from gsnmf.matrices import wrap
+from gsnmf.matrix import wrap
 from gsnmf.search.effort import Effort
 from gsnmf.support.arrays import Doubles, Indices
 

@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from gsnmf.datasets.readers.labelled import LabelledMatrix
 from gsnmf.explanation.comparison import compare
 from gsnmf.factorization.functions import factorize
-from gsnmf.matrices.checks import check_matrix
+from gsnmf.matrix.checks import check_matrix
 from gsnmf.reports.findings import Bar, Findings, gather
 from gsnmf.results import Factorization
 from gsnmf.support.arrays import Indices

@@ -21,9 +21,6 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from gsnmf.choice.rank_choice import RankChoice, choose_rank
-from gsnmf.choice.side_map import side_map
-from gsnmf.choice.stability import stability
 from gsnmf.commands.effects import check_effects
 from gsnmf.commands.options import AsJson, Effort, Encoding, Quiet
 from gsnmf.commands.progress import stages
@@ -38,9 +35,12 @@ from gsnmf.factorization.missing import solve_held
 from gsnmf.factorization.path import Request
 from gsnmf.factorization.registry import methods
 from gsnmf.factorization.saving import write
-from gsnmf.matrices import Matrix
-from gsnmf.matrices.entrance import admit
-from gsnmf.matrices.observed import MissingValues, Observed, warn_of_empty
+from gsnmf.matrix import Matrix
+from gsnmf.matrix.entrance import admit
+from gsnmf.matrix.observed import MissingValues, Observed, warn_of_empty
+from gsnmf.model_selection.rank_choice import RankChoice, choose_rank
+from gsnmf.model_selection.side_map import side_map
+from gsnmf.model_selection.stability import stability
 from gsnmf.reports.findings import Findings, gather, summary
 from gsnmf.reports.page import render_report
 from gsnmf.results import Factorization

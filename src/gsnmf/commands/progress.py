@@ -31,7 +31,7 @@ def stages(quiet: bool, count: int | None = None) -> Iterator[Callable[[str], No
     from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    from gsnmf.kernels.announcement import announced_compilation
+    from gsnmf._kernels.announcement import announced_compilation
 
     bar = () if count is None else (TextColumn("{task.fields[step]} of {task.total}"),)
     stage, note = (TextColumn("{" + f"task.{name}" + "}", markup=False) for name in ("description", "fields[note]"))

@@ -6,7 +6,7 @@ import re
 
 import typer
 
-from gsnmf.choice.rank_choice import USUAL_RANKS
+from gsnmf.model_selection.rank_choice import USUAL_RANKS
 
 
 def parse_rank(text: str) -> int | tuple[int, int] | range:

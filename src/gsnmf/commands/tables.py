@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from gsnmf.choice.stability import DOUBTFUL
+from gsnmf.model_selection.stability import DOUBTFUL
 from gsnmf.reports.findings import Findings
 from gsnmf.support.words import percent
 

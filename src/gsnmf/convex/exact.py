@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from gsnmf.convex.exact_program import Chosen, Core, Equations, Fit, Program, Range, build_equations, fit_chosen
 from gsnmf.convex.uniqueness import Equilibrated, equilibrate, extreme_columns, largest_zero_block
-from gsnmf.matrices.checks import check_count, check_matrix, check_positive, check_rank_pair
+from gsnmf.matrix.checks import check_count, check_matrix, check_positive, check_rank_pair
 from gsnmf.support.arrays import Doubles, Flags, Floats, Indices
 from gsnmf.support.reasons import StopReason
 from gsnmf.support.warning import warn_caller

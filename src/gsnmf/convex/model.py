@@ -21,8 +21,8 @@ from scipy import linalg
 
 from gsnmf.convex.penalties import TRACE, Penalty
 from gsnmf.convex.projection import scaled_weights
-from gsnmf.matrices import InMemoryMatrix
-from gsnmf.matrices.protocol import BLOCK_BYTES, Residual
+from gsnmf.matrix import InMemoryMatrix
+from gsnmf.matrix.protocol import BLOCK_BYTES, Residual
 from gsnmf.selection.constraints import Limits
 from gsnmf.support.arrays import COLUMNS_AND_ROWS, Axes, Flags, Floats, Indices
 

@@ -24,9 +24,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gsnmf._kernels.compilation import compiled
+from gsnmf._kernels.loops import loop
 from gsnmf.convex.projection import OPERATIONS_PER_ENTRY, project_rows
-from gsnmf.kernels.compilation import compiled
-from gsnmf.kernels.loops import loop
 from gsnmf.support.arrays import Floats, Indices
 
 _TRACE, _GROUP_2, _GROUP_INF = 0, 1, 2

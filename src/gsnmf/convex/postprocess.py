@@ -14,9 +14,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from gsnmf.matrices import InMemoryMatrix
-from gsnmf.matrices.holding import hold
-from gsnmf.matrices.projection import ResidualProjection
+from gsnmf.matrix import InMemoryMatrix
+from gsnmf.matrix.holding import hold
+from gsnmf.matrix.projection import ResidualProjection
 from gsnmf.results import ConvexSolution, Selection
 from gsnmf.selection.constraints import Limits
 from gsnmf.selection.successive_projection import successive_projection

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gsnmf.kernels.compilation import compiled
-from gsnmf.kernels.loops import loop
+from gsnmf._kernels.compilation import compiled
+from gsnmf._kernels.loops import loop
 from gsnmf.support.arrays import Floats, Indices
 
 # Kernels square the scaled weights and divide by them. A weight this far below the largest would underflow

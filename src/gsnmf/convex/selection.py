@@ -21,9 +21,9 @@ from gsnmf.convex.penalties import TRACE, Penalty
 from gsnmf.convex.postprocess import EQUAL, by_importance, completed, largest_diagonal, largest_of_both, settle_ties
 from gsnmf.convex.solve import SELECTION_GAP, Start, is_trivial, started_solver
 from gsnmf.convex.working_set import DEFAULT_MEMORY, WorkingSetSolver
-from gsnmf.matrices import InMemoryMatrix
-from gsnmf.matrices.holding import hold
-from gsnmf.matrices.protocol import largest_of
+from gsnmf.matrix import InMemoryMatrix
+from gsnmf.matrix.holding import hold
+from gsnmf.matrix.protocol import largest_of
 from gsnmf.results import ConvexSolution, Selection
 from gsnmf.selection.constraints import Limits
 from gsnmf.selection.successive_projection import generalized_successive_projection

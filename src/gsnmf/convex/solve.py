@@ -21,8 +21,8 @@ from sklearn.exceptions import ConvergenceWarning
 from gsnmf.convex.model import ConvexModel
 from gsnmf.convex.penalties import PENALTIES
 from gsnmf.convex.working_set import DEFAULT_MEMORY, WorkingSetSolver
-from gsnmf.matrices import InMemoryMatrix, Matrix, wrap_in_memory
-from gsnmf.matrices.checks import check_count, check_positive, check_rank
+from gsnmf.matrix import InMemoryMatrix, Matrix, wrap_in_memory
+from gsnmf.matrix.checks import check_count, check_positive, check_rank
 from gsnmf.results import ConvexSolution, Selection
 from gsnmf.selection.successive_projection import generalized_successive_projection, successive_projection
 from gsnmf.support.arrays import COLUMNS_ALONE, COLUMNS_AND_ROWS, Axes, Floats, Indices

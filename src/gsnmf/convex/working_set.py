@@ -37,10 +37,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from gsnmf._parallel import single_threaded_blas
 from gsnmf.convex.model import ConvexModel, Side
-from gsnmf.kernels.threads import single_threaded_blas
-from gsnmf.matrices import InMemoryMatrix
-from gsnmf.matrices.protocol import Residual
+from gsnmf.matrix import InMemoryMatrix
+from gsnmf.matrix.protocol import Residual
 from gsnmf.results import ConvexSolution
 from gsnmf.support.arrays import COLUMNS_AND_ROWS, Axes, Floats, Indices
 from gsnmf.support.reasons import StopReason

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gsnmf.datasets.ground_truth import Planted, stacked_factors
-from gsnmf.matrices.checks import check_count, check_positive
+from gsnmf.matrix.checks import check_count, check_positive
 from gsnmf.support.arrays import Doubles
 
 

@@ -23,7 +23,7 @@ from gsnmf.datasets.planting import (
     sparse_uniform,
     with_norm,
 )
-from gsnmf.matrices.checks import check_positive
+from gsnmf.matrix.checks import check_positive
 
 
 def planted(

@@ -23,7 +23,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from gsnmf.datasets.ground_truth import Planted
-from gsnmf.matrices.checks import check_count, check_rank_pair
+from gsnmf.matrix.checks import check_count, check_rank_pair
 from gsnmf.support.arrays import Doubles, Indices, RawMatrix
 
 RandomState: TypeAlias = int | Generator | None

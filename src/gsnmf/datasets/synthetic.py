@@ -23,8 +23,8 @@ from gsnmf.datasets.planting import (
     sparse_uniform,
     with_norm,
 )
-from gsnmf.matrices.checks import check_count
-from gsnmf.matrices.scaling import scale as scale_matrix
+from gsnmf.matrix.checks import check_count
+from gsnmf.matrix.scaling import scale as scale_matrix
 from gsnmf.support.arrays import Doubles
 
 

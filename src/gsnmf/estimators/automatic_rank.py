@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gsnmf.choice.rank_choice import RankChoice, choose_rank
 from gsnmf.factorization.registry import Method, Ranks
-from gsnmf.matrices import Matrix
-from gsnmf.matrices.observed import Observed
+from gsnmf.matrix import Matrix
+from gsnmf.matrix.observed import Observed
+from gsnmf.model_selection.rank_choice import RankChoice, choose_rank
 from gsnmf.search.effort import Effort
 from gsnmf.selection.constraints import Constraints
 from gsnmf.support.arrays import COLUMNS_ALONE

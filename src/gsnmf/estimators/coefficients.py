@@ -21,10 +21,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from gsnmf._kernels.observed_entries import residuals
 from gsnmf.factorization.weighted_axes import scaled_matrix
-from gsnmf.kernels.observed_entries import residuals
-from gsnmf.matrices import Matrix
-from gsnmf.matrices.observed import Observed
+from gsnmf.matrix import Matrix
+from gsnmf.matrix.observed import Observed
 from gsnmf.metrics import quality
 from gsnmf.support.arrays import Doubles, Floats, Indices
 from gsnmf.weights import coefficients_for, remaining_weights

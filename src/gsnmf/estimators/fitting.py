@@ -16,9 +16,9 @@ from gsnmf.factorization.mixing import solve_mixed, solve_weighted_mixed
 from gsnmf.factorization.path import Request
 from gsnmf.factorization.registry import Ranks, find_method
 from gsnmf.factorization.weighted_axes import solve_weighted
-from gsnmf.matrices import Matrix
-from gsnmf.matrices.checks import check_count, check_positive
-from gsnmf.matrices.observed import Observed
+from gsnmf.matrix import Matrix
+from gsnmf.matrix.checks import check_count, check_positive
+from gsnmf.matrix.observed import Observed
 from gsnmf.results import Factorization
 from gsnmf.selection.constraints import Constraints
 from gsnmf.support.arrays import Doubles

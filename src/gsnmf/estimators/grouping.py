@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
+from gsnmf._kernels.observed_entries import residuals
 from gsnmf.factorization.weighted_axes import scaled_matrix
-from gsnmf.kernels.observed_entries import residuals
-from gsnmf.matrices import Matrix
-from gsnmf.matrices.low_rank_sum import LowRankSum, filled_sum
-from gsnmf.matrices.observed import Observed
+from gsnmf.matrix import Matrix
+from gsnmf.matrix.low_rank_sum import LowRankSum, filled_sum
+from gsnmf.matrix.observed import Observed
 from gsnmf.support.arrays import Doubles, Floats
 
 MAX_ROUNDS = 10
@@ -72,7 +72,7 @@ def learn_groups(samples: Matrix, W: Any, sample_weight: Doubles | None = None) 
 
     Examples
     --------
-    >>> from gsnmf.matrices import wrap
+    >>> from gsnmf.matrix import wrap
     >>> samples = wrap(np.array([[2.0, 0.0, 0.0], [0.0, 1.0, 1.0], [0.0, 0.5, 0.0], [0.0, 0.0, 0.0]]))
     >>> labels, groups = learn_groups(samples, np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0], [0.0, 0.0]]))
     >>> labels
@@ -102,7 +102,7 @@ def nearest_group(samples: Matrix, groups: Groups) -> Any:
 
     Examples
     --------
-    >>> from gsnmf.matrices import wrap
+    >>> from gsnmf.matrix import wrap
     >>> groups = Groups(np.array([[1.0, 0.0, 0.0], [0.0, 0.5, 0.0]]), largest=0)
     >>> nearest_group(wrap(np.array([[1.0, 3.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]])), groups)
     array([ 1,  0, -1])

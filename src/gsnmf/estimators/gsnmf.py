@@ -14,6 +14,7 @@ from sklearn.base import TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from gsnmf._kernels.announcement import announced_compilation
 from gsnmf.estimators.coefficients import Coefficients, explained
 from gsnmf.estimators.fitting import Importance, factorized
 from gsnmf.estimators.input import checked_weight
@@ -22,10 +23,9 @@ from gsnmf.estimators.naming import index_names, index_of, named_constraints
 from gsnmf.estimators.reporting import gather_model
 from gsnmf.estimators.saving import load_model, save_model
 from gsnmf.estimators.tables import component_table, sample_table
-from gsnmf.kernels.announcement import announced_compilation
-from gsnmf.matrices.entrance import Negative
-from gsnmf.matrices.observed import MissingValues
-from gsnmf.matrices.wrapping import check_block
+from gsnmf.matrix.entrance import Negative
+from gsnmf.matrix.observed import MissingValues
+from gsnmf.matrix.wrapping import check_block
 from gsnmf.reports.page import write_report
 from gsnmf.search.effort import Effort
 from gsnmf.selection.constraints import Constraints

@@ -8,9 +8,9 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_non_negative, validate_data
 
-from gsnmf.matrices import Matrix
-from gsnmf.matrices.entrance import Admitted, Negative, admit
-from gsnmf.matrices.observed import MissingValues
+from gsnmf.matrix import Matrix
+from gsnmf.matrix.entrance import Admitted, Negative, admit
+from gsnmf.matrix.observed import MissingValues
 from gsnmf.support.arrays import Doubles
 from gsnmf.support.foreign import is_foreign
 

@@ -15,9 +15,9 @@ from gsnmf.estimators.coefficients import Anchors, CoefficientRule, Coefficients
 from gsnmf.estimators.grouping import Groups, comparable, learn_groups, nearest_group, strongest_component
 from gsnmf.estimators.input import admitted_samples
 from gsnmf.estimators.naming import component_names, names_out, sample_names
-from gsnmf.matrices import Matrix
-from gsnmf.matrices.entrance import Negative
-from gsnmf.matrices.observed import MissingValues, Observed
+from gsnmf.matrix import Matrix
+from gsnmf.matrix.entrance import Negative
+from gsnmf.matrix.observed import MissingValues, Observed
 from gsnmf.results import Factorization
 from gsnmf.support.arrays import Doubles, Floats, Indices
 

@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from gsnmf.choice.rank_choice import RankChoice
 from gsnmf.estimators.grouping import Groups
 from gsnmf.factorization.saving import packed
-from gsnmf.matrices.checks import check_indices
-from gsnmf.matrices.observed import check_missing_values
+from gsnmf.matrix.checks import check_indices
+from gsnmf.matrix.observed import check_missing_values
+from gsnmf.model_selection.rank_choice import RankChoice
 from gsnmf.results import Selection
 from gsnmf.support.archives import check_numbers, one_error, packed_fields, part_of, read_saved
 from gsnmf.support.arrays import Indices

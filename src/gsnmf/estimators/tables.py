@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gsnmf.estimators.coefficients import component_sums, explained
 from gsnmf.estimators.learned import Learned
-from gsnmf.matrices.checks import check_count
+from gsnmf.matrix.checks import check_count
 from gsnmf.results.factors import described_factors
 from gsnmf.support.tables import Table
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from gsnmf.matrices import InMemoryMatrix, Matrix
-from gsnmf.matrices.singular_values import singular_triplets
+from gsnmf.matrix import InMemoryMatrix, Matrix
+from gsnmf.matrix.singular_values import singular_triplets
 from gsnmf.results import Factorization
 from gsnmf.search.ranks import rank_path
 

@@ -15,7 +15,7 @@ from gsnmf.convex.selection import fast_gradient_selection
 from gsnmf.datasets.published import COLUMNS
 from gsnmf.datasets.synthetic import fully_random
 from gsnmf.factorization.functions import select
-from gsnmf.matrices import wrap_in_memory
+from gsnmf.matrix import wrap_in_memory
 from gsnmf.nmf import LowRankResult, hals, minimum_volume, truncated_svd
 from gsnmf.support.arrays import COLUMNS_ALONE, Floats, Indices, RawMatrix
 from gsnmf.weights import fit_weights

@@ -17,10 +17,10 @@ from multiprocessing import connection
 
 from threadpoolctl import threadpool_limits
 
+from gsnmf._parallel import in_one_thread
 from gsnmf.experiments import find_study
 from gsnmf.experiments._store import Store
 from gsnmf.experiments._study import Key, Measurement, Settings, Study, trial_id
-from gsnmf.kernels.threads import in_one_thread
 
 Report = Callable[[int, int, str], None]
 """Called after every trial with how many are finished, how many there are, and which one it was."""

@@ -25,7 +25,7 @@ from gsnmf.experiments._study import (
     Table,
     Value,
 )
-from gsnmf.matrices import wrap_in_memory
+from gsnmf.matrix import wrap_in_memory
 from gsnmf.selection.preselection import preselect
 from gsnmf.support.arrays import Indices, RawMatrix
 

@@ -10,7 +10,7 @@ from gsnmf.datasets import gspa_failure_example
 from gsnmf.experiments._figures import mark_chosen, picture
 from gsnmf.experiments._methods import run_method
 from gsnmf.experiments._study import Claim, Figure, Key, Measurement, Record, Results, Section, Settings, Study, Table
-from gsnmf.matrices.scaling import scale
+from gsnmf.matrix.scaling import scale
 from gsnmf.support.arrays import Doubles, Indices
 from gsnmf.weights import fit_weights
 

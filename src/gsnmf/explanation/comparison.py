@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from gsnmf.matrices import InMemoryMatrix
+from gsnmf.matrix import InMemoryMatrix
 from gsnmf.nmf.hierarchical_least_squares import hals
 from gsnmf.nmf.low_rank import truncated_svd
 from gsnmf.results import Factorization

@@ -11,8 +11,8 @@ from functools import cached_property
 
 import numpy as np
 
-from gsnmf.matrices.checks import check_count
-from gsnmf.matrices.protocol import Matrix
+from gsnmf.matrix.checks import check_count
+from gsnmf.matrix.protocol import Matrix
 from gsnmf.results import Factor, Factorization
 from gsnmf.search.factor_path import FactorPath, factor_path
 from gsnmf.search.ranks import RankPath

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from gsnmf.matrices import Matrix
-from gsnmf.matrices.checks import check_count, check_indices
-from gsnmf.matrices.fingerprint import fingerprint, same_fingerprint
+from gsnmf.matrix import Matrix
+from gsnmf.matrix.checks import check_count, check_indices
+from gsnmf.matrix.fingerprint import fingerprint, same_fingerprint
 from gsnmf.results import Mixtures
 from gsnmf.support.archives import check_numbers
 from gsnmf.support.arrays import Axis, Indices

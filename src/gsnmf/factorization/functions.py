@@ -8,8 +8,8 @@ from typing import Any
 
 from gsnmf.factorization.missing import choose_held, solve_held
 from gsnmf.factorization.path import Request
-from gsnmf.matrices.entrance import Admitted, Negative, admit
-from gsnmf.matrices.observed import MissingValues
+from gsnmf.matrix.entrance import Admitted, Negative, admit
+from gsnmf.matrix.observed import MissingValues
 from gsnmf.results import Factorization, Selection
 from gsnmf.search.effort import Effort, Progress
 from gsnmf.selection.constraints import Constraints

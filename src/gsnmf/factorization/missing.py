@@ -7,9 +7,9 @@ from dataclasses import replace
 from functools import partial
 
 from gsnmf.factorization.path import Request, choose, choose_and_finish, solve
-from gsnmf.matrices import InMemoryMatrix, Matrix
-from gsnmf.matrices.completion import Completion, complete, filled, with_anchors
-from gsnmf.matrices.observed import Observed
+from gsnmf.matrix import InMemoryMatrix, Matrix
+from gsnmf.matrix.completion import Completion, complete, filled, with_anchors
+from gsnmf.matrix.observed import Observed
 from gsnmf.results import Choice, Factorization, Observation
 from gsnmf.search.observed_alternatives import observed_substitutes
 from gsnmf.weights.observed import solve_observed_weights
@@ -19,7 +19,7 @@ from gsnmf.weights.observed_anchors import solve_anchored
 def solve_held(held: Matrix | Observed, request: Request) -> Factorization:
     r"""Explain a matrix, with or without holes, by a few of its own columns and rows.
 
-    With holes there are three steps: a low-rank matrix fills them (`gsnmf.matrices.completion`); columns and rows are
+    With holes there are three steps: a low-rank matrix fills them (`gsnmf.matrix.completion`); columns and rows are
     chosen on the filled matrix; their weights, and the values in the holes of the chosen columns and rows, minimise the
     error on observed entries (`gsnmf.weights.observed_anchors`). Factors of several members are mixtures of columns and
     rows of the filled matrix.

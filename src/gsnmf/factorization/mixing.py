@@ -9,8 +9,8 @@ from gsnmf.factorization.missing import completed, observation_of
 from gsnmf.factorization.path import Request, choose
 from gsnmf.factorization.registry import Ranks
 from gsnmf.factorization.weighted_axes import both_scaled, scaled_matrix, weighted_observation
-from gsnmf.matrices import Matrix
-from gsnmf.matrices.observed import Observed
+from gsnmf.matrix import Matrix
+from gsnmf.matrix.observed import Observed
 from gsnmf.results import Factorization
 from gsnmf.support.arrays import Doubles
 from gsnmf.weights.optimality import ratio

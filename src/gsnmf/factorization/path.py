@@ -13,10 +13,10 @@ from functools import partial
 from typing import Any
 
 from gsnmf.factorization.registry import Method, Rank, Task, find_method
-from gsnmf.matrices import InMemoryMatrix, Matrix
-from gsnmf.matrices.checks import check_count, check_positive
-from gsnmf.matrices.holding import hold
-from gsnmf.matrices.scaling import scaling_of
+from gsnmf.matrix import InMemoryMatrix, Matrix
+from gsnmf.matrix.checks import check_count, check_positive
+from gsnmf.matrix.holding import hold
+from gsnmf.matrix.scaling import scaling_of
 from gsnmf.results import Choice, Factorization
 from gsnmf.results.checkpoint import Checkpoint
 from gsnmf.search.alternatives import substitutes

@@ -16,8 +16,8 @@ import numpy as np
 
 from gsnmf.convex.penalties import GROUP_2, GROUP_INF, TRACE
 from gsnmf.convex.selection import convex_selection, exact_selection, fast_gradient_selection
-from gsnmf.matrices import InMemoryMatrix, Matrix
-from gsnmf.matrices.checks import check_rank, check_rank_pair
+from gsnmf.matrix import InMemoryMatrix, Matrix
+from gsnmf.matrix.checks import check_rank, check_rank_pair
 from gsnmf.results import Choice, Selection
 from gsnmf.results.checkpoint import Checkpoint
 from gsnmf.search.automatic import automatic_search

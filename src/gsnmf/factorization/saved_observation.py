@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from gsnmf.matrices import Matrix
-from gsnmf.matrices.checks import check_indices
-from gsnmf.matrices.completion import Completion, filled, with_anchors
-from gsnmf.matrices.entrance import admit
-from gsnmf.matrices.observed import MissingValues, Observed
+from gsnmf.matrix import Matrix
+from gsnmf.matrix.checks import check_indices
+from gsnmf.matrix.completion import Completion, filled, with_anchors
+from gsnmf.matrix.entrance import admit
+from gsnmf.matrix.observed import MissingValues, Observed
 from gsnmf.results import Observation
 from gsnmf.support.archives import check_numbers
 

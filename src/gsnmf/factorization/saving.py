@@ -25,9 +25,9 @@ import numpy as np
 
 from gsnmf.factorization.checked_archive import check_record, check_same_matrix, checked_choice, checked_mixtures
 from gsnmf.factorization.saved_observation import packed_observation, source_of, unpacked_observation
-from gsnmf.matrices import Matrix
-from gsnmf.matrices.fingerprint import fingerprint
-from gsnmf.matrices.observed import Observed
+from gsnmf.matrix import Matrix
+from gsnmf.matrix.fingerprint import fingerprint
+from gsnmf.matrix.observed import Observed
 from gsnmf.results import Factorization, Mixtures, Selection, Weights
 from gsnmf.results.factorization import Substitutes
 from gsnmf.search.alternatives import substitutes
@@ -59,7 +59,7 @@ def save_result(result: Factorization, path: str | Path, *, provenance: Mapping[
     Notes
     -----
     The matrix is not saved. `load_result` needs it again, and checks its shape, its norm and a fingerprint of its
-    entries (`gsnmf.matrices.fingerprint`), which costs one product. The values that fill the holes of a matrix are
+    entries (`gsnmf.matrix.fingerprint`), which costs one product. The values that fill the holes of a matrix are
     saved. For a Dask array the row weights are not saved either: `load_result` computes them from the column weights,
     again as a Dask array.
     """

@@ -17,9 +17,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from gsnmf.factorization.path import Request, solve
-from gsnmf.matrices import InMemoryMatrix, Matrix
-from gsnmf.matrices.checks import check_with_largest
-from gsnmf.matrices.holding import hold
+from gsnmf.matrix import InMemoryMatrix, Matrix
+from gsnmf.matrix.checks import check_with_largest
+from gsnmf.matrix.holding import hold
 from gsnmf.results import Factorization, Observation
 from gsnmf.support.arrays import Doubles
 

@@ -28,7 +28,7 @@ from typing import TypeAlias
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from gsnmf.matrices.protocol import Matrix
+from gsnmf.matrix.protocol import Matrix
 from gsnmf.nmf.results import NMFResult
 from gsnmf.support.arrays import Doubles, Floats
 from gsnmf.support.reasons import StopReason, iteration_reason

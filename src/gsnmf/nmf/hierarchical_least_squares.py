@@ -31,14 +31,14 @@ from typing import Any
 
 import numpy as np
 
-from gsnmf.kernels.coordinate_descent import descend
-from gsnmf.kernels.threads import blas_threads
-from gsnmf.matrices import InMemoryMatrix, wrap_in_memory
-from gsnmf.matrices.checks import check_count, check_positive, check_rank
-from gsnmf.matrices.entrance import admit
-from gsnmf.matrices.observed import MissingValues, Observed
-from gsnmf.matrices.protocol import Matrix
-from gsnmf.matrices.wrapping import check_block
+from gsnmf._kernels.coordinate_descent import descend
+from gsnmf._parallel import blas_threads
+from gsnmf.matrix import InMemoryMatrix, wrap_in_memory
+from gsnmf.matrix.checks import check_count, check_positive, check_rank
+from gsnmf.matrix.entrance import admit
+from gsnmf.matrix.observed import MissingValues, Observed
+from gsnmf.matrix.protocol import Matrix
+from gsnmf.matrix.wrapping import check_block
 from gsnmf.nmf.alternating import (
     Point,
     change,

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from gsnmf.matrices import InMemoryMatrix
-from gsnmf.matrices.checks import check_indices
-from gsnmf.matrices.singular_values import singular_triplets
+from gsnmf.matrix import InMemoryMatrix
+from gsnmf.matrix.checks import check_indices
+from gsnmf.matrix.singular_values import singular_triplets
 from gsnmf.nmf.alternating import inner, times, unit_exponents
 from gsnmf.results import Factorization, Selection
 from gsnmf.selection.successive_projection import generalized_successive_projection

@@ -46,9 +46,9 @@ import numpy as np
 from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 
-from gsnmf.matrices import wrap_in_memory
-from gsnmf.matrices.checks import check_count, check_positive
-from gsnmf.matrices.protocol import Matrix
+from gsnmf.matrix import wrap_in_memory
+from gsnmf.matrix.checks import check_count, check_positive
+from gsnmf.matrix.protocol import Matrix
 from gsnmf.nmf.alternating import inner
 from gsnmf.nmf.results import LatentLowRankResult
 from gsnmf.support.arrays import Floats

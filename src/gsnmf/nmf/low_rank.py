@@ -28,10 +28,10 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from gsnmf.matrices import InMemoryMatrix, wrap_in_memory
-from gsnmf.matrices.checks import check_count, check_indices
-from gsnmf.matrices.protocol import Matrix
-from gsnmf.matrices.singular_values import singular_triplets
+from gsnmf.matrix import InMemoryMatrix, wrap_in_memory
+from gsnmf.matrix.checks import check_count, check_indices
+from gsnmf.matrix.protocol import Matrix
+from gsnmf.matrix.singular_values import singular_triplets
 from gsnmf.nmf.results import CURResult, SVDResult
 from gsnmf.support.arrays import Floats, Indices
 

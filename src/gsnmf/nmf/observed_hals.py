@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from gsnmf.kernels.observed_descent import descend_rows
-from gsnmf.kernels.observed_entries import residuals
-from gsnmf.matrices.observed import Observed
+from gsnmf._kernels.observed_descent import descend_rows
+from gsnmf._kernels.observed_entries import residuals
+from gsnmf.matrix.observed import Observed
 from gsnmf.nmf.alternating import relative_violation
 from gsnmf.nmf.results import NMFResult
 from gsnmf.support.arrays import Doubles, Floats

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gsnmf.choice.rank_choice import RankChoice
-from gsnmf.choice.side_map import SideMap
-from gsnmf.choice.stability import CHANGES, Stability
+from gsnmf.model_selection.rank_choice import RankChoice
+from gsnmf.model_selection.side_map import SideMap
+from gsnmf.model_selection.stability import CHANGES, Stability
 from gsnmf.reports.charts import LineChart, rank_chart
 from gsnmf.support.words import percent
 

@@ -9,12 +9,12 @@ from typing import Any, cast
 
 import numpy as np
 
-from gsnmf.choice.rank_choice import RankChoice
-from gsnmf.choice.side_map import SideMap
-from gsnmf.choice.stability import Stability
 from gsnmf.datasets.readers.labelled import LabelledMatrix
 from gsnmf.explanation.comparison import Comparison, compare
 from gsnmf.explanation.residuals import Explanation, Residuals
+from gsnmf.model_selection.rank_choice import RankChoice
+from gsnmf.model_selection.side_map import SideMap
+from gsnmf.model_selection.stability import Stability
 from gsnmf.reports.certificates import Certificate, certificates
 from gsnmf.reports.charts import Histogram, LineChart, histogram, rank_chart
 from gsnmf.reports.choice import RankFindings, SideFindings, rank_findings, side_findings, stability_sentence

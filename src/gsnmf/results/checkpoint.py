@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gsnmf.matrices.checks import check_indices
-from gsnmf.matrices.fingerprint import fingerprint, same_fingerprint
-from gsnmf.matrices.projection import State
-from gsnmf.matrices.protocol import Matrix
+from gsnmf.matrix.checks import check_indices
+from gsnmf.matrix.fingerprint import fingerprint, same_fingerprint
+from gsnmf.matrix.projection import State
+from gsnmf.matrix.protocol import Matrix
 from gsnmf.support.archives import check_numbers, read_arrays
 from gsnmf.support.arrays import Axis
 from gsnmf.support.whole_files import whole_file

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse as sp
 
-from gsnmf.matrices.checks import check_count
-from gsnmf.matrices.protocol import Matrix
+from gsnmf.matrix.checks import check_count
+from gsnmf.matrix.protocol import Matrix
 from gsnmf.results.alternatives import Alternative
 from gsnmf.results.factors import Factor, described_factors, factor_table
 from gsnmf.results.mixtures import Mixtures

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gsnmf.matrices.protocol import largest_of
+from gsnmf.matrix.protocol import largest_of
 from gsnmf.results.selection import Selection
 from gsnmf.support.arrays import Axis, Doubles, Floats, Indices
 from gsnmf.support.records import Record

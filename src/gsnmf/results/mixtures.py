@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from gsnmf.matrices.protocol import Matrix
+from gsnmf.matrix.protocol import Matrix
 from gsnmf.support.arrays import Doubles, Floats, Indices
 from gsnmf.support.records import Record
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gsnmf.kernels.coordinate_descent import descend
-from gsnmf.matrices.protocol import Matrix
+from gsnmf._kernels.coordinate_descent import descend
+from gsnmf.matrix.protocol import Matrix
 from gsnmf.search.candidates import Fit
 from gsnmf.search.fitted import Fitted
 from gsnmf.search.trials import Trials

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from gsnmf.matrices.checks import check_count
-from gsnmf.matrices.in_memory import InMemoryMatrix
-from gsnmf.matrices.protocol import Matrix
+from gsnmf.matrix.checks import check_count
+from gsnmf.matrix.in_memory import InMemoryMatrix
+from gsnmf.matrix.protocol import Matrix
 from gsnmf.results import Factorization
 from gsnmf.results.alternatives import Alternative
 from gsnmf.search.candidates import Candidates, Fit, candidate_pool
@@ -82,7 +82,7 @@ def alternatives(
     Examples
     --------
     >>> import numpy as np
-    >>> from gsnmf.matrices import wrap
+    >>> from gsnmf.matrix import wrap
     >>> M = wrap(np.array([[4.0, 3.9, 0, 1], [0, 0.1, 2, 0], [0, 0, 0, 1]]))
     >>> found = alternatives(M, np.array([0, 2]), np.array([], dtype=int), count=1)
     >>> [(one.chosen, one.index) for one in found]

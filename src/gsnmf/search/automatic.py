@@ -21,7 +21,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from gsnmf.matrices.protocol import Matrix
+from gsnmf.matrix.protocol import Matrix
 from gsnmf.results import Selection
 from gsnmf.results.search import EndReason, SearchRecord
 from gsnmf.search.best_so_far import BestSoFar
@@ -113,7 +113,7 @@ def automatic_search(
     Examples
     --------
     >>> import numpy as np
-    >>> from gsnmf.matrices import wrap
+    >>> from gsnmf.matrix import wrap
     >>> M = wrap(np.array([[1.0, 0, 2], [0, 1, 2], [0, 0, 1]]))
     >>> found = automatic_search(M, 3, "fast")
     >>> found.record.end

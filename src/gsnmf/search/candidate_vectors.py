@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from gsnmf.matrices import InMemoryMatrix
-from gsnmf.matrices.protocol import Matrix
+from gsnmf.matrix import InMemoryMatrix
+from gsnmf.matrix.protocol import Matrix
 from gsnmf.support.arrays import Doubles, Floats, Indices, Vectors
 
 LONG = 1 << 17

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gsnmf.kernels.reductions import positive_squares
-from gsnmf.kernels.team import Team
-from gsnmf.matrices.protocol import Matrix
+from gsnmf._kernels.reductions import positive_squares
+from gsnmf._parallel import ThreadBudget
+from gsnmf.matrix.protocol import Matrix
 from gsnmf.search.candidate_vectors import GrowingRows, candidate_vectors
 from gsnmf.search.slopes import sums_over_slopes
 from gsnmf.selection.constraints import Limits
@@ -132,7 +132,7 @@ class CandidateSide:
         return self._position[indices]
 
     def decreases(
-        self, columns: Indices, P: Doubles, other: CandidateSide, rows: Indices, Q: Doubles, team: Team
+        self, columns: Indices, P: Doubles, other: CandidateSide, rows: Indices, Q: Doubles, threads: ThreadBudget
     ) -> Doubles:
         """Guaranteed decrease of the squared error by each candidate; minus infinity for those already chosen.
 
@@ -140,7 +140,7 @@ class CandidateSide:
         """
         coefficients = np.hstack([self.products_with(columns), self.vectors.dot(Q)])
         factors = P, other.vectors.as_columns(other.positions(rows))
-        decreases = sums_over_slopes(self.products, coefficients, factors, _positive_squares, team)
+        decreases = sums_over_slopes(self.products, coefficients, factors, _positive_squares, threads)
         decreases /= self.lengths**2
         decreases[self.positions(columns)] = -np.inf
         return decreases
@@ -162,7 +162,7 @@ class Candidates:
         self.matrix = matrix
         self.columns = CandidateSide(matrix, columns)
         self.rows = CandidateSide(matrix.T, rows)
-        self.team = Team()
+        self.threads = ThreadBudget()
         """Threads that share the scoring."""
 
     def empty(self) -> Fit:
@@ -212,9 +212,9 @@ class Candidates:
         P, Q = self._plain_weights(fit)
         by_column, by_row = np.zeros(self.columns.indices.size), np.zeros(self.rows.indices.size)
         if "columns" in axes:
-            by_column = self.columns.decreases(fit.columns, P, self.rows, fit.rows, Q, self.team)
+            by_column = self.columns.decreases(fit.columns, P, self.rows, fit.rows, Q, self.threads)
         if "rows" in axes:
-            by_row = self.rows.decreases(fit.rows, Q, self.columns, fit.columns, P, self.team)
+            by_row = self.rows.decreases(fit.rows, Q, self.columns, fit.columns, P, self.threads)
         everything = np.concatenate([by_column, by_row])
         order = np.argsort(-everything, kind="stable")[:count]
         n = by_column.size

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import scipy.sparse as sp
 
-from gsnmf.kernels.exchange import coupled, descend_rows
-from gsnmf.kernels.threads import single_threaded_blas
+from gsnmf._kernels.exchange import coupled, descend_rows
+from gsnmf._parallel import single_threaded_blas
 from gsnmf.support.arrays import Doubles, Vectors
 from gsnmf.weights.joint import JointProblem, transposed_dot
 

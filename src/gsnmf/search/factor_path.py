@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gsnmf.kernels.threads import single_threaded_blas
-from gsnmf.matrices.protocol import Matrix
+from gsnmf._parallel import single_threaded_blas
+from gsnmf.matrix.protocol import Matrix
 from gsnmf.support.arrays import Doubles, Indices
 from gsnmf.weights.joint import JointProblem, solve_joint
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from gsnmf.matrices.protocol import dense
+from gsnmf.matrix.protocol import dense
 from gsnmf.search.candidates import Fit
 from gsnmf.support.arrays import Axis, Doubles, Vectors
 from gsnmf.weights.joint import JointProblem

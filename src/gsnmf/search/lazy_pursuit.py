@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gsnmf.kernels.threads import single_threaded_blas
-from gsnmf.matrices import InMemoryMatrix
+from gsnmf._parallel import single_threaded_blas
+from gsnmf.matrix import InMemoryMatrix
 from gsnmf.search.candidates import Candidates, Fit, candidate_indices
 from gsnmf.search.pursuit import ROUNDING
 from gsnmf.selection.constraints import Limits

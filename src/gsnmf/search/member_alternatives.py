@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gsnmf.kernels.threads import blas_threads
+from gsnmf._parallel import blas_threads
 from gsnmf.results.alternatives import Alternative
 from gsnmf.search.descent import descend_jointly
 from gsnmf.search.member_fits import MixedSide, Mixture

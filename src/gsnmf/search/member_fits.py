@@ -21,8 +21,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from gsnmf.kernels.members import best_change, member_weights
-from gsnmf.matrices.in_memory import InMemoryMatrix
+from gsnmf._kernels.members import best_change, member_weights
+from gsnmf.matrix.in_memory import InMemoryMatrix
 from gsnmf.support.arrays import Doubles, Flags, Indices
 
 _GRAM_BYTES = 1 << 28

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gsnmf.matrices.in_memory import InMemoryMatrix
+from gsnmf.matrix.in_memory import InMemoryMatrix
 from gsnmf.results import Factorization
 from gsnmf.search.descent import descend_jointly
 from gsnmf.search.member_fits import MixedSide, Mixture, Pool

@@ -24,10 +24,10 @@ from typing import Any
 
 import numpy as np
 
-from gsnmf.kernels.threads import blas_threads
-from gsnmf.matrices.checks import check_count
-from gsnmf.matrices.in_memory import InMemoryMatrix
-from gsnmf.matrices.protocol import Matrix
+from gsnmf._parallel import blas_threads
+from gsnmf.matrix.checks import check_count
+from gsnmf.matrix.in_memory import InMemoryMatrix
+from gsnmf.matrix.protocol import Matrix
 from gsnmf.results import Choice, Factorization, Weights
 from gsnmf.results.mixtures import NO_GAIN, Mixtures
 from gsnmf.search.effort import Effort, Progress

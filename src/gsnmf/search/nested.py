@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gsnmf.matrices.protocol import Matrix
+from gsnmf.matrix.protocol import Matrix
 from gsnmf.search.candidates import candidate_pool
 from gsnmf.search.exchange import completed, improved
 from gsnmf.search.fitted import Fitted, by_error

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import groupby
 
-from gsnmf.matrices.in_memory import InMemoryMatrix
-from gsnmf.matrices.observed import Observed
+from gsnmf.matrix.in_memory import InMemoryMatrix
+from gsnmf.matrix.observed import Observed
 from gsnmf.results import Factorization
 from gsnmf.results.alternatives import Alternative
 from gsnmf.search.alternatives import substitutes

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from gsnmf.kernels.threads import single_threaded_blas
-from gsnmf.matrices.protocol import Matrix
+from gsnmf._parallel import single_threaded_blas
+from gsnmf.matrix.protocol import Matrix
 from gsnmf.results import Choice, Selection
 from gsnmf.search.candidates import Candidates, Fit, candidate_pool
 from gsnmf.selection.constraints import Limits

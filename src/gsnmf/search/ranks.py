@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from gsnmf.matrices import InMemoryMatrix, Matrix
-from gsnmf.matrices.checks import check_positive, check_rank
-from gsnmf.matrices.completion import complete, filled
-from gsnmf.matrices.dense import DenseMatrix
-from gsnmf.matrices.entrance import Negative, admit
-from gsnmf.matrices.observed import MissingValues, Observed
-from gsnmf.matrices.sparse import SparseMatrix
+from gsnmf.matrix import InMemoryMatrix, Matrix
+from gsnmf.matrix.checks import check_positive, check_rank
+from gsnmf.matrix.completion import complete, filled
+from gsnmf.matrix.dense import DenseMatrix
+from gsnmf.matrix.entrance import Negative, admit
+from gsnmf.matrix.observed import MissingValues, Observed
+from gsnmf.matrix.sparse import SparseMatrix
 from gsnmf.search.candidates import Fit, candidate_pool
 from gsnmf.search.lazy_pursuit import lazy_pursuit
 from gsnmf.search.pursuit import pursuit_path

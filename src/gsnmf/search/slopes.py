@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from gsnmf.kernels.team import Team
-from gsnmf.matrices.protocol import dense
+from gsnmf._parallel import ThreadBudget
+from gsnmf.matrix.protocol import dense
 from gsnmf.support.arrays import Doubles, Floats, Vectors
 
 _WIDTH = 1 << 13
@@ -27,7 +27,7 @@ Reduction = Callable[[Doubles, Doubles, Doubles], Doubles]
 
 
 def sums_over_slopes(
-    products: Floats, coefficients: Doubles, factors: Sequence[Vectors], reduction: Reduction, team: Team
+    products: Floats, coefficients: Doubles, factors: Sequence[Vectors], reduction: Reduction, threads: ThreadBudget
 ) -> Doubles:
     """Reduce the slopes ``products - coefficients @ H`` of every candidate.
 
@@ -41,7 +41,7 @@ def sums_over_slopes(
         Side by side, they are the transpose of H.
     reduction : callable
         Applied to every block; blocks of the same candidates are added.
-    team : Team
+    threads : ThreadBudget
 
     Returns
     -------
@@ -70,6 +70,6 @@ def sums_over_slopes(
             found.append(reduction(slopes, coefficients[part], H))
         return np.concatenate(found)
 
-    results = team.map(reduced, pieces)
+    results = threads.map(reduced, pieces)
     n_across = len(pieces) // len(groups)
     return np.concatenate([sum(results[i : i + n_across]) for i in range(0, len(pieces), n_across)])

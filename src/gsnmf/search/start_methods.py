@@ -8,9 +8,9 @@ from functools import partial
 
 import numpy as np
 
+from gsnmf._kernels.least_squares import nonnegative_quadratic
 from gsnmf.convex.selection import convex_selection
-from gsnmf.kernels.least_squares import nonnegative_quadratic
-from gsnmf.matrices import InMemoryMatrix, Matrix
+from gsnmf.matrix import InMemoryMatrix, Matrix
 from gsnmf.results import Selection
 from gsnmf.search.candidate_vectors import LONG
 from gsnmf.search.candidates import Fit

@@ -93,7 +93,7 @@ class Starts:
         if self.best.exact:
             return
         work.spent += sum(method.seconds for method in runs)
-        choices = self.trials.candidates.team.map(lambda method: method.choose(self.matrix, self.limits), runs)
+        choices = self.trials.candidates.threads.map(lambda method: method.choose(self.matrix, self.limits), runs)
         self._start(stage, dict(zip([method.name for method in runs], choices, strict=True)))
 
     def _pursuit_seconds(self) -> float:

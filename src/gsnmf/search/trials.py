@@ -21,8 +21,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gsnmf.kernels.exchange import exchange_scores
-from gsnmf.kernels.threads import single_threaded_blas
+from gsnmf._kernels.exchange import exchange_scores
+from gsnmf._parallel import single_threaded_blas
 from gsnmf.search.candidates import Candidates, CandidateSide, Fit
 from gsnmf.search.descent import descend_jointly
 from gsnmf.search.fitted import Fitted
@@ -81,7 +81,7 @@ class Trials:
     @contextmanager
     def running(self) -> Iterator[None]:
         """Keep threads for trials, chains and scores within the block."""
-        with single_threaded_blas(), self.candidates.team.running(_MOST_THREADS):
+        with single_threaded_blas(), self.candidates.threads.limited_to(_MOST_THREADS):
             yield
 
     def chains(self, tasks: Sequence[Callable[[Trials], Fitted]]) -> list[Fitted]:
@@ -92,7 +92,7 @@ class Trials:
         """
         forks = [Trials(self.candidates, self.limits, self.work.fork()) for _ in tasks]
         with self.work.clock.stopping():
-            found = self.candidates.team.map(_done, list(zip(tasks, forks, strict=True)))
+            found = self.candidates.threads.map(_done, list(zip(tasks, forks, strict=True)))
         self.work.join([fork.work for fork in forks])
         self.tried += sum(fork.tried for fork in forks)
         self.kept += sum(fork.kept for fork in forks)
@@ -159,7 +159,7 @@ class Trials:
         self.tried += len(starts)
         self.work.calls(len(starts))
         self.work.products(sum(_MOVED * (start.fit.P.size + start.fit.Q.size) for start in starts))
-        found = self.candidates.team.map(lambda start: _descended(start, rounds, goal, _SETTLED), starts)
+        found = self.candidates.threads.map(lambda start: _descended(start, rounds, goal, _SETTLED), starts)
         self.work.descents(sum(operations for _, operations in found))
         return [fitted for fitted, _ in found]
 
@@ -259,7 +259,7 @@ class Trials:
         side = self.candidates.columns if axis == "columns" else self.candidates.rows
         coefficients = self._coefficients(fitted, axis)
         factors = fitted.across(axis)
-        scores = sums_over_slopes(side.products, coefficients, factors, exchange_scores, self.candidates.team)
+        scores = sums_over_slopes(side.products, coefficients, factors, exchange_scores, self.candidates.threads)
         self.work.spent += self._seconds_of_scores(axis, fitted.size)
         return scores / side.lengths[:, None] ** 2
 

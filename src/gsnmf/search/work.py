@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from gsnmf.matrices.protocol import Matrix
+from gsnmf.matrix.protocol import Matrix
 
 _PRODUCT = 1.5e-10
 """Nominal seconds of a multiplication in a product of matrices."""
@@ -107,7 +107,7 @@ class Work:
         self.spent += _SWEEP * operations
 
     def descents(self, operations: float) -> None:
-        """Count multiplications of `gsnmf.kernels.exchange.descend_rows`."""
+        """Count multiplications of `gsnmf._kernels.exchange.descend_rows`."""
         self.spent += _DESCENT * operations
 
     def scores(self, operations: float) -> None:

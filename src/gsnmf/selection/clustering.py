@@ -27,10 +27,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from gsnmf.kernels.threads import single_threaded_blas
-from gsnmf.matrices import InMemoryMatrix
-from gsnmf.matrices.checks import check_count
-from gsnmf.matrices.protocol import dense
+from gsnmf._parallel import single_threaded_blas
+from gsnmf.matrix import InMemoryMatrix
+from gsnmf.matrix.checks import check_count
+from gsnmf.matrix.protocol import dense
 from gsnmf.support.arrays import Axis, Doubles, Flags, Floats, Indices
 
 _SMALL = 64
@@ -96,7 +96,7 @@ def hierarchical_clusters(matrix: InMemoryMatrix, n_clusters: int, *, axis: Axis
     Three directions:
 
     >>> import numpy as np
-    >>> from gsnmf.matrices import wrap
+    >>> from gsnmf.matrix import wrap
     >>> M = wrap(np.array([[1.0, 0, 2, 0, 1], [0, 1, 0, 0, 1], [0, 3, 0, 0, 0]]))
     >>> clusters = hierarchical_clusters(M, 3)
     >>> clusters.representatives, clusters.sizes, clusters.labels

@@ -15,9 +15,9 @@ import math
 
 import numpy as np
 
-from gsnmf.matrices.projection import orthogonalised
-from gsnmf.matrices.protocol import BLOCK_BYTES, Matrix
-from gsnmf.matrices.residual_norms import ROUNDING, TIE
+from gsnmf.matrix.projection import orthogonalised
+from gsnmf.matrix.protocol import BLOCK_BYTES, Matrix
+from gsnmf.matrix.residual_norms import ROUNDING, TIE
 from gsnmf.support.arrays import Doubles, Flags, Floats, Indices
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from gsnmf.kernels.threads import single_threaded_blas
+from gsnmf._parallel import single_threaded_blas
 from gsnmf.selection.cone_projection import ReducedColumns
 from gsnmf.selection.constraints import Limits
 from gsnmf.support.arrays import Axis

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gsnmf.matrices import InMemoryMatrix, Matrix
-from gsnmf.matrices.checks import check_count
-from gsnmf.matrices.protocol import dense
+from gsnmf.matrix import InMemoryMatrix, Matrix
+from gsnmf.matrix.checks import check_count
+from gsnmf.matrix.protocol import dense
 from gsnmf.selection.clustering import hierarchical_clusters
 from gsnmf.support.arrays import Axis, Doubles, Floats, Indices
 
@@ -84,7 +84,7 @@ def largest_and_farthest(matrix: Matrix, n: int, *, axis: Axis = "columns") -> I
     Examples
     --------
     >>> import numpy as np
-    >>> from gsnmf.matrices import wrap
+    >>> from gsnmf.matrix import wrap
     >>> largest_and_farthest(wrap(np.array([[9.0, 8, 0, 7], [0, 0, 1, 0]])), 2)
     array([0, 1])
     """

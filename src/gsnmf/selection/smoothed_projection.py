@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gsnmf.matrices.projection import ResidualSide
-from gsnmf.matrices.protocol import Matrix, largest_of
+from gsnmf.matrix.projection import ResidualSide
+from gsnmf.matrix.protocol import Matrix, largest_of
 from gsnmf.results import Choice, Mixtures, Selection
 from gsnmf.selection.constraints import Limits
 from gsnmf.support.arrays import Axis, Indices
@@ -32,7 +32,7 @@ def smoothed_choice(matrix: Matrix, rank: int, *, axis: Axis, members: int, limi
     --------
     Two factors, each occurring twice:
 
-    >>> from gsnmf.matrices import wrap
+    >>> from gsnmf.matrix import wrap
     >>> matrix = wrap(np.array([[2.0, 2.1, 0.0, 0.0], [0.0, 0.0, 1.0, 1.1]]))
     >>> smoothed_choice(matrix, 2, axis="columns", members=2).mixtures.column_mixture.toarray().T
     array([[0.5, 0.5, 0. , 0. ],

@@ -23,8 +23,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gsnmf.kernels.convex_hull import project_on_hull
-from gsnmf.matrices.protocol import Matrix
+from gsnmf._kernels.convex_hull import project_on_hull
+from gsnmf.matrix.protocol import Matrix
 from gsnmf.results import Selection
 from gsnmf.selection.cone_projection import ReducedColumns
 from gsnmf.selection.constraints import Limits
@@ -64,7 +64,7 @@ def successive_nonnegative_projection(
     The four corners of a square and its centre have only rank three:
 
     >>> import numpy as np
-    >>> from gsnmf.matrices import wrap
+    >>> from gsnmf.matrix import wrap
     >>> M = wrap(np.array([[1.0, 2, 1.5, 1, 2], [2, 2, 1.5, 1, 1], [2, 1, 2, 3, 2]]))
     >>> successive_nonnegative_projection(M, 4, axis="columns").columns
     array([3, 1, 0, 4])

@@ -7,9 +7,9 @@ GSPA chooses at each step the column p or row q with the largest residual,
 and projects the columns (rows) of the residual R on the orthogonal complement of the chosen one. SPA is the case in
 which only one axis may be chosen, SPA* runs SPA once on each axis.
 
-The residual is never formed (`gsnmf.matrices.projection`): a step is two products with M, one for SPA, and the
+The residual is never formed (`gsnmf.matrix.projection`): a step is two products with M, one for SPA, and the
 whole costs O(nnz(M) r + (m + n) r^2) with O((m + n) r) memory. For a Dask array, vectors with one entry per row stay
-with the chunks (`gsnmf.matrices.chunked`) or are not needed.
+with the chunks (`gsnmf.matrix.chunked`) or are not needed.
 
 References
 ----------
@@ -25,9 +25,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from gsnmf.matrices.projection import Projection
-from gsnmf.matrices.protocol import Matrix
-from gsnmf.matrices.residual_norms import tie_factor
+from gsnmf.matrix.projection import Projection
+from gsnmf.matrix.protocol import Matrix
+from gsnmf.matrix.residual_norms import tie_factor
 from gsnmf.results import Selection
 from gsnmf.results.checkpoint import Checkpoint
 from gsnmf.selection.constraints import Limits

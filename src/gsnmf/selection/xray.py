@@ -36,9 +36,9 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from gsnmf.kernels.least_squares import nonnegative_least_squares
-from gsnmf.matrices.protocol import BLOCK_BYTES, Matrix
-from gsnmf.matrices.residual_norms import TIE
+from gsnmf._kernels.least_squares import nonnegative_least_squares
+from gsnmf.matrix.protocol import BLOCK_BYTES, Matrix
+from gsnmf.matrix.residual_norms import TIE
 from gsnmf.results import Selection
 from gsnmf.selection.cone_projection import ReducedColumns, first_of_largest
 from gsnmf.selection.constraints import Limits
@@ -99,7 +99,7 @@ def xray(matrix: Matrix, rank: int, *, rule: Rule = "max", axis: Axis, limits: L
     The columns between the first and the last are in their cone:
 
     >>> import numpy as np
-    >>> from gsnmf.matrices import wrap
+    >>> from gsnmf.matrix import wrap
     >>> M = wrap(np.array([[1.0, 2, 3, 0], [0, 1, 9, 5]]))
     >>> xray(M, 2, axis="columns").columns
     array([3, 0])

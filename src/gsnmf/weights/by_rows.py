@@ -11,8 +11,8 @@ from functools import partial
 
 import numpy as np
 
-from gsnmf.kernels.orthogonal import orthogonal_factors
-from gsnmf.matrices.protocol import Matrix
+from gsnmf._kernels.orthogonal import orthogonal_factors
+from gsnmf.matrix.protocol import Matrix
 from gsnmf.results import Weights
 from gsnmf.support.arrays import Doubles, Floats, Indices
 from gsnmf.weights.eliminated import ColumnProblem, RowSums, n_row_sums, row_sums, solve_columns

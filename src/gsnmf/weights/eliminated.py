@@ -27,9 +27,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gsnmf.kernels.coordinate_descent import coordinate_sweep
-from gsnmf.kernels.least_squares import passive_inverses
-from gsnmf.kernels.threads import single_threaded_blas
+from gsnmf._kernels.coordinate_descent import coordinate_sweep
+from gsnmf._kernels.least_squares import passive_inverses
+from gsnmf._parallel import single_threaded_blas
 from gsnmf.support.arrays import Doubles, Indices
 from gsnmf.weights.joint import solve_joint
 from gsnmf.weights.one_sided import GUESSING_SWEEPS, exact_weights

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from gsnmf.kernels.threads import single_threaded_blas
-from gsnmf.matrices import InMemoryMatrix
-from gsnmf.matrices.checks import check_count, check_indices, check_positive
-from gsnmf.matrices.completion import complete, filled
-from gsnmf.matrices.entrance import Negative, admit
-from gsnmf.matrices.observed import MissingValues, Observed
-from gsnmf.matrices.protocol import Matrix
-from gsnmf.matrices.wrapping import check_block
+from gsnmf._parallel import single_threaded_blas
+from gsnmf.matrix import InMemoryMatrix
+from gsnmf.matrix.checks import check_count, check_indices, check_positive
+from gsnmf.matrix.completion import complete, filled
+from gsnmf.matrix.entrance import Negative, admit
+from gsnmf.matrix.observed import MissingValues, Observed
+from gsnmf.matrix.protocol import Matrix
+from gsnmf.matrix.wrapping import check_block
 from gsnmf.results import Weights
 from gsnmf.support.arrays import Axis, Doubles, Floats, Indices
 from gsnmf.support.warning import warn_caller

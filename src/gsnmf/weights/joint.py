@@ -22,8 +22,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import blas
 
-from gsnmf.kernels.coordinate_descent import coordinate_sweep
-from gsnmf.matrices.protocol import Matrix
+from gsnmf._kernels.coordinate_descent import coordinate_sweep
+from gsnmf.matrix.protocol import Matrix
 from gsnmf.support.arrays import Doubles, Flags, Floats, Indices, Vectors
 from gsnmf.weights.optimality import relative_violation, violation
 

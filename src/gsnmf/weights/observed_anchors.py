@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from gsnmf.kernels.observed_descent import descend_rows
-from gsnmf.matrices import InMemoryMatrix
-from gsnmf.matrices.observed import Observed
+from gsnmf._kernels.observed_descent import descend_rows
+from gsnmf.matrix import InMemoryMatrix
+from gsnmf.matrix.observed import Observed
 from gsnmf.results import Weights
 from gsnmf.support.arrays import Doubles, Flags, Floats, Indices
 from gsnmf.weights.observed import solve_observed_weights

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from gsnmf.kernels.coordinate_descent import coordinate_sweep
-from gsnmf.kernels.least_squares import nonnegative_least_squares, nonnegative_quadratic
-from gsnmf.kernels.orthogonal import orthogonal_factors
-from gsnmf.kernels.threads import single_threaded_blas
-from gsnmf.matrices.protocol import Matrix
+from gsnmf._kernels.coordinate_descent import coordinate_sweep
+from gsnmf._kernels.least_squares import nonnegative_least_squares, nonnegative_quadratic
+from gsnmf._kernels.orthogonal import orthogonal_factors
+from gsnmf._parallel import single_threaded_blas
+from gsnmf.matrix.protocol import Matrix
 from gsnmf.support.arrays import Doubles, Floats, Indices
 from gsnmf.weights.optimality import relative_violation, violation
 

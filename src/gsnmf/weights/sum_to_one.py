@@ -2,7 +2,7 @@ r"""Nonnegative weights that sum to one: the shares in which every row mixes giv
 
 .. math:: \min_X \; \|M - X H\|_F \quad\text{subject to}\quad X \ge 0,\; X e = e
 
-One small problem per row, solved exactly by an active-set method (`gsnmf.kernels.sum_to_one`). A row x is optimal if
+One small problem per row, solved exactly by an active-set method (`gsnmf._kernels.sum_to_one`). A row x is optimal if
 the slopes g of its error satisfy :math:`g_k \ge g^T x`, with equality where :math:`x_k > 0`. The reported violation is
 the one of `gsnmf.weights.optimality` for the slopes :math:`g - g^T x`. Columns are the rows of the transpose.
 """
@@ -13,11 +13,11 @@ import math
 
 import numpy as np
 
-from gsnmf.kernels.observed_entries import residuals, row_slopes, simplex_rows
-from gsnmf.kernels.orthogonal import orthogonal_factors
-from gsnmf.kernels.sum_to_one import simplex_least_squares
-from gsnmf.matrices.observed import Observed
-from gsnmf.matrices.protocol import Matrix
+from gsnmf._kernels.observed_entries import residuals, row_slopes, simplex_rows
+from gsnmf._kernels.orthogonal import orthogonal_factors
+from gsnmf._kernels.sum_to_one import simplex_least_squares
+from gsnmf.matrix.observed import Observed
+from gsnmf.matrix.protocol import Matrix
 from gsnmf.results import Weights
 from gsnmf.support.arrays import Doubles, Floats
 from gsnmf.weights.optimality import ratio, relative_violation, violation
@@ -43,7 +43,7 @@ def mixture_weights(held: Matrix | Observed, components: Floats) -> Doubles:
 
     Examples
     --------
-    >>> from gsnmf.matrices import wrap
+    >>> from gsnmf.matrix import wrap
     >>> mixture_weights(wrap([[2.0, 2.0], [9.0, 0.0]]), np.array([[4.0, 0.0], [0.0, 4.0]]))
     array([[0.5, 0.5],
            [1. , 0. ]])

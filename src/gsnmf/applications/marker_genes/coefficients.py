@@ -8,7 +8,7 @@ import numpy as np
 
 from gsnmf.applications.marker_genes.choice import Choice, weighted_columns
 from gsnmf.applications.marker_genes.input import Cells
-from gsnmf.matrices import wrap
+from gsnmf.matrix import wrap
 from gsnmf.metrics import relative_error
 from gsnmf.support.arrays import Doubles, Floats, RawMatrix
 from gsnmf.weights import coefficients_for

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gsnmf.datasets.readers.annotated import Expression, entries_of, find_expression, row_blocks
-from gsnmf.matrices.checks import check_matrix
+from gsnmf.matrix.checks import check_matrix
 from gsnmf.support.arrays import Flags, Indices, RawMatrix
 from gsnmf.support.foreign import is_anndata
 

@@ -11,7 +11,7 @@ import numpy as np
 from gsnmf.applications.marker_genes.annotation import KEY, annotated
 from gsnmf.applications.marker_genes.input import read_cells
 from gsnmf.applications.marker_genes.measures import group_labels, listed_genes
-from gsnmf.matrices.protocol import dense
+from gsnmf.matrix.protocol import dense
 from gsnmf.support.arrays import Doubles
 from gsnmf.support.optional import import_optional
 

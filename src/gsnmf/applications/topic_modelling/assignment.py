@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gsnmf.matrices import wrap
+from gsnmf.matrix import wrap
 from gsnmf.support.arrays import Doubles, Floats, Sparse
 from gsnmf.weights import coefficients_for
 

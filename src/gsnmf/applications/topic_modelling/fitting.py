@@ -13,9 +13,9 @@ from gsnmf.applications.topic_modelling.assignment import coefficients
 from gsnmf.applications.topic_modelling.dates import read_date
 from gsnmf.applications.topic_modelling.model import TopicModel
 from gsnmf.applications.topic_modelling.vocabulary import StopWords, check_texts, fit_vectorizer
-from gsnmf.choice.rank_choice import USUAL_RANKS, RankChoice, choose_rank
 from gsnmf.estimators.grouping import NO_GROUP, learn_groups
-from gsnmf.matrices import wrap
+from gsnmf.matrix import wrap
+from gsnmf.model_selection.rank_choice import USUAL_RANKS, RankChoice, choose_rank
 from gsnmf.results import Factorization
 from gsnmf.search.effort import Effort
 from gsnmf.support.words import counted

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gsnmf.matrices.protocol import largest_of
+from gsnmf.matrix.protocol import largest_of
 from gsnmf.support.arrays import Doubles, Floats, Indices
 
 

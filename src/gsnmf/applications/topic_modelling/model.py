@@ -20,11 +20,11 @@ from gsnmf.applications.topic_modelling.passages import Passage, find_passage
 from gsnmf.applications.topic_modelling.reporting import gather_documents
 from gsnmf.applications.topic_modelling.saving import load_model, write_model
 from gsnmf.applications.topic_modelling.vocabulary import check_texts, nonnegative, word_sequences
-from gsnmf.choice.rank_choice import RankChoice
-from gsnmf.choice.stability import Stability
 from gsnmf.estimators.grouping import Groups, nearest_group
-from gsnmf.matrices import wrap
-from gsnmf.matrices.protocol import largest_of
+from gsnmf.matrix import wrap
+from gsnmf.matrix.protocol import largest_of
+from gsnmf.model_selection.rank_choice import RankChoice
+from gsnmf.model_selection.stability import Stability
 from gsnmf.reports.documents import write_documents
 from gsnmf.results import Factorization
 from gsnmf.support.arrays import Doubles, Floats, Indices

@@ -11,7 +11,7 @@ from gsnmf.applications.topic_modelling.dates import periods
 from gsnmf.applications.topic_modelling.drawing import hue, time_chart, topic_map
 from gsnmf.applications.topic_modelling.passages import Passage
 from gsnmf.explanation.comparison import compare
-from gsnmf.matrices.protocol import largest_of
+from gsnmf.matrix.protocol import largest_of
 from gsnmf.reports.documents import DocumentFindings, DocumentRow, GroupTable, Quotation, TimeChart, TopicCard, Word
 from gsnmf.reports.findings import Substitute
 from gsnmf.support.arrays import Doubles, Indices

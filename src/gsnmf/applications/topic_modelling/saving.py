@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 import scipy.sparse as sp
 
-from gsnmf.choice.rank_choice import RankChoice
-from gsnmf.choice.stability import Stability
 from gsnmf.factorization.saving import packed, unpacked
-from gsnmf.matrices.checks import check_indices
+from gsnmf.matrix.checks import check_indices
+from gsnmf.model_selection.rank_choice import RankChoice
+from gsnmf.model_selection.stability import Stability
 from gsnmf.support.archives import check_numbers, one_error, packed_fields, part_of, read_saved
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from gsnmf.kernels.least_squares import nonnegative_least_squares
-from gsnmf.kernels.sum_to_one import simplex_least_squares
+from gsnmf._kernels.least_squares import nonnegative_least_squares
+from gsnmf._kernels.sum_to_one import simplex_least_squares
 from gsnmf.support.arrays import Doubles, Floats
 
 
@@ -41,7 +41,7 @@ def fcls(pixels: Any, endmembers: Any, *, sum_to_one: bool = True) -> Doubles:
     Notes
     -----
     One product of the pixels with r vectors reduces the problem to r dimensions, where
-    `gsnmf.kernels.sum_to_one.simplex_least_squares` solves it.
+    `gsnmf._kernels.sum_to_one.simplex_least_squares` solves it.
 
     Examples
     --------

@@ -14,7 +14,7 @@ from gsnmf.applications.unmixing.ppi import pixel_purity_index
 from gsnmf.applications.unmixing.preconditioning import preconditioned_projection
 from gsnmf.applications.unmixing.vca import vertex_component_analysis
 from gsnmf.factorization.functions import select
-from gsnmf.matrices import wrap
+from gsnmf.matrix import wrap
 from gsnmf.selection.smoothed_projection import smoothed_groups
 from gsnmf.support.arrays import Floats, Indices
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gsnmf.matrices import wrap
+from gsnmf.matrix import wrap
 from gsnmf.search.automatic import automatic_search
 from gsnmf.support.arrays import Floats, Indices
 

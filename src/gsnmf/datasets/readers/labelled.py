@@ -8,10 +8,10 @@ from typing import Literal
 
 import numpy as np
 
-from gsnmf.matrices import Matrix
-from gsnmf.matrices.entrance import Admitted, Negative, admit
-from gsnmf.matrices.observed import MissingValues, Observed
-from gsnmf.matrices.remedies import OF_FILES
+from gsnmf.matrix import Matrix
+from gsnmf.matrix.entrance import Admitted, Negative, admit
+from gsnmf.matrix.observed import MissingValues, Observed
+from gsnmf.matrix.remedies import OF_FILES
 from gsnmf.support.arrays import Axis, Floats, RawMatrix
 from gsnmf.support.records import Record
 

@@ -1,0 +1,401 @@
+r"""How many columns and rows: as many as help to predict entries that were left out.
+
+The error on the whole matrix falls with every added column and row, even when only noise is left. The error on
+entries that the factorization has not seen does not. So a tenth of the entries is left out, and they are predicted from
+the others. This is repeated with other entries.
+
+Leaving out whole rows and columns would not work: it leaves out the very ones that should be chosen.
+
+One effect remains. Chosen columns and rows carry their own noise into every prediction, and more of them average it
+out: with much noise, a first row beside ten columns predicts better than the columns alone, although it explains
+nothing. So noise is removed before columns and rows are chosen. `gsnmf.model_selection.denoising` fits a matrix of low
+rank to the entries that are not left out. Its columns and rows are combinations of all columns and rows of the data,
+in which noise is already averaged. Factorizations of all ranks are found on this matrix, each from its neighbour
+(`gsnmf.search.nested`), and their products are compared with the left-out entries. What another column or row gains is
+then structure. The indices that were chosen on the whole matrix are tried too, and kept where they fit the low-rank
+matrix better: this guards against poor searches, and left-out entries influence at most which of several good
+selections is taken.
+
+The error e(k) of rank k falls up to the right rank and stays where it is afterwards. The recommended rank minimises
+
+.. math:: e(k)^2 + 2 k g e^* \min(e^*, 1 - e^*) , \qquad e^* = \min_k e(k) :
+
+each column or row must lower the error by more than a fraction g of the smallest error or of what is explained,
+whichever is smaller; either counts as at least one percent.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gsnmf._kernels.observed_entries import residuals
+from gsnmf.matrix import InMemoryMatrix
+from gsnmf.matrix.checks import check_count, check_positive
+from gsnmf.matrix.completion import complete, filled
+from gsnmf.matrix.entrance import Negative, admit
+from gsnmf.matrix.observed import MissingValues, Observed
+from gsnmf.model_selection.denoising import Denoised, denoised, denoised_observed
+from gsnmf.model_selection.drawing import draw_rank_choice
+from gsnmf.model_selection.left_out import LeftOut, leave_out, leave_out_observed
+from gsnmf.model_selection.matching import agreement
+from gsnmf.search.effort import Effort, Progress, check_effort
+from gsnmf.search.nested import NestedFit, nested_fits
+from gsnmf.selection.constraints import Constraints
+from gsnmf.support.arrays import Doubles, Indices
+from gsnmf.support.progress import log_progress, logger
+from gsnmf.support.records import Record
+from gsnmf.support.tables import ShownAsTable, Table
+from gsnmf.support.words import percent
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+USUAL_RANKS = range(2, 31)
+"""The ranks that are tried by default."""
+_REPEATS: dict[Effort, int] = {"fast": 3, "balanced": 5, "best": 5}
+_WORK: dict[Effort, float] = {"fast": 1.0, "balanced": 6.0, "best": 50.0}
+"""Nominal seconds of the exchanges of all ranks together, for each repeat."""
+_CANDIDATES: dict[Effort, int] = {"fast": 100, "balanced": 100, "best": 300}
+"""Number of candidate columns, and of candidate rows."""
+_ENOUGH = 1e-3
+"""Part of the squared error on left-out entries that does not matter as squared error on the low-rank matrix."""
+_EXACT = 0.01
+"""Smaller relative errors count as this one: weights are not more exact."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RankChoice(ShownAsTable, Record):
+    """The ranks that were tried, what each is worth, and the one that is recommended.
+
+    Attributes
+    ----------
+    rank : int
+        The recommended rank.
+    reason : str
+        Why, in words.
+    ranks : int array
+        All ranks that were tried, in increasing order; the other arrays have one entry for each.
+    qualities : array
+        Quality of a quick search, one minus the relative error on the whole matrix.
+    errors : array
+        Relative error on entries that were left out, predicted without the noise of the chosen columns and rows.
+    standard_errors : array
+        Standard error of the difference between this error and that of the recommended rank (0 there).
+    stabilities : array
+        Agreement of the factors that were found with different entries left out, from 0 to 1: see
+        `gsnmf.model_selection.matching.agreement`.
+    n_columns : int array
+        How many of the indices were columns, on the whole matrix.
+    rank_seconds : array
+        Seconds spent on each rank.
+    seconds : float
+        Total seconds spent.
+
+    Examples
+    --------
+    >>> import gsnmf
+    >>> from gsnmf.datasets import planted
+    >>> matrix = planted((40, 30), 2, 1, noise_level=0.02, random_state=0).matrix
+    >>> choice = gsnmf.choose_rank(matrix, [2, 3, 4], n_repeats=1)
+    >>> choice.ranks, choice.rank
+    (array([2, 3, 4]), 3)
+    """
+
+    rank: int
+    reason: str
+    ranks: Indices
+    qualities: Doubles
+    errors: Doubles
+    standard_errors: Doubles
+    stabilities: Doubles
+    n_columns: Indices
+    rank_seconds: Doubles = field(compare=False)
+    seconds: float = field(compare=False)
+
+    @property
+    def table(self) -> Table:
+        """One row per rank."""
+        header = ("rank", "columns", "quality", "left-out error", "standard error", "stability", "seconds")
+        columns = (
+            self.ranks, self.n_columns, self.qualities, self.errors, self.standard_errors, self.stabilities,
+            self.rank_seconds,
+        )  # fmt: skip
+        return Table(header, tuple(zip(*(column.tolist() for column in columns), strict=True)), self.reason)
+
+    def plot(self, *, ax: Axes | None = None) -> Axes:
+        """Error on left-out entries, error on the whole matrix and stability over the ranks.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            The axes to draw on; new ones by default.
+        """
+        return draw_rank_choice(self, ax)
+
+    def __repr__(self) -> str:
+        return f"RankChoice: rank {self.rank} of {self.ranks[0]} to {self.ranks[-1]}. {self.reason}"
+
+
+def choose_rank(
+    matrix: Any,
+    ranks: Iterable[int] = USUAL_RANKS,
+    *,
+    n_repeats: int | None = None,
+    left_out: float = 0.1,
+    least_gain: float = 0.006,
+    effort: Effort = "balanced",
+    constraints: Constraints | None = None,
+    random_state: int | np.random.Generator = 0,
+    progress: Progress | None = None,
+    missing_values: MissingValues = None,
+    entry_weights: Any = None,
+    negative: Negative = "error",
+) -> RankChoice:
+    r"""Recommend how many columns and rows to explain a matrix by.
+
+    Entries are left out, noise is removed from the others, and factorizations of all ranks are found. The recommended
+    rank predicts the left-out entries well, without columns or rows that hardly help.
+
+    Parameters
+    ----------
+    matrix : array-like, DataFrame or sparse array, shape (m, n)
+        Finite and nonnegative.
+    ranks : ints
+        The ranks to try. Those above the smaller dimension of the matrix are left out.
+    n_repeats : int, optional
+        How often to leave out entries, different ones each time: by default three times with effort "fast", otherwise
+        five times.
+    left_out : float
+        Share of the entries that is left out each time; for a sparse matrix, of the stored entries, along with zeros.
+    least_gain : float
+        By how much each column or row must lower the error on left-out entries, as a fraction of the smallest error or
+        of what is explained, whichever is smaller.
+    effort : {"fast", "balanced", "best"}
+        How thoroughly to search for columns and rows of each rank.
+    constraints : gsnmf.Constraints, optional
+        As for `gsnmf.factorize`. For instance, ``at_most=(1000, 0)`` allows columns only.
+    random_state : int or numpy.random.Generator
+        Which entries are left out.
+    progress : callable, optional
+        Called with what is being done, how much is done, how much there is to do, and the best quality so far; by
+        default these are messages of the logger ``"gsnmf"``.
+    missing_values, entry_weights, negative
+        As for `gsnmf.factorize`. Observed entries are then left out, and all errors are those of observed entries, with
+        their weights.
+
+    Returns
+    -------
+    RankChoice
+
+    Notes
+    -----
+    All ranks share the low-rank matrix and the products of the candidates, and each selection starts from the one of
+    the rank before. All ranks together cost about as much as one to eight factorizations of the largest rank. A sparse
+    matrix stays sparse.
+
+    Examples
+    --------
+    >>> import gsnmf
+    >>> from gsnmf.datasets import planted
+    >>> data = planted((60, 50), n_columns=3, n_rows=2, noise_level=0.05, random_state=0)
+    >>> gsnmf.choose_rank(data.matrix, range(2, 9)).rank
+    5
+    """
+    began = time.perf_counter()
+    data = admit(matrix, missing_values=missing_values, entry_weights=entry_weights, negative=negative)
+    data.warn()
+    held = data.held
+    if not isinstance(held, InMemoryMatrix | Observed):
+        raise ValueError(
+            "choose_rank needs a matrix in memory; got a Dask array. Choose the rank for some of its rows, "
+            "matrix[:k].compute()."
+        )
+    tried = _checked_ranks(ranks, held.shape)
+    repeats = _REPEATS[check_effort(effort)] if n_repeats is None else check_count(n_repeats, "n_repeats")
+    share = _checked_share(left_out, repeats)
+    gain = check_positive(least_gain, "least_gain")
+    if held.squared_norm == 0.0:
+        raise ValueError("matrix must have an entry above zero: for a zero matrix, no rank is better than another.")
+    _check_enough_entries(held, repeats)
+    tell = _Reporter(progress or log_progress, repeats + 1)
+    search = partial(
+        nested_fits,
+        ranks=tried,
+        work=_WORK[effort],
+        n_candidates=_CANDIDATES[effort],
+        constraints=constraints,
+    )
+    parts, source = _predicted(held, share, repeats, tried[-1], np.random.default_rng(random_state))
+    whole = search(source, progress=tell.of("whole matrix"))
+    tell.quality = 1.0 - _relative_error(whole[tried[-1]], held)
+    judged: list[_Judged] = []
+    for number, (part, low_rank) in enumerate(parts, 1):
+        fits = search(
+            low_rank.matrix,
+            known=whole,
+            enough=max(_ENOUGH * low_rank.squared_error, _EXACT**3 * low_rank.matrix.squared_norm),
+            progress=tell.of(f"entries left out, {number} of {repeats}"),
+        )
+        judged.append(_Judged(part, fits))
+    choice = _chosen(held, tried, whole, judged, gain, began)
+    logger.info("%s", choice)
+    return choice
+
+
+def _predicted(
+    held: InMemoryMatrix | Observed, share: float, repeats: int, max_rank: int, rng: np.random.Generator
+) -> tuple[list[tuple[LeftOut, Denoised]], InMemoryMatrix]:
+    """The entries left out each time with the low-rank matrix that predicts them, and the matrix without holes."""
+    parts: list[tuple[LeftOut, Denoised]]
+    if isinstance(held, InMemoryMatrix):
+        parts = [(part, denoised(part, max_rank)) for part in leave_out(held, share, repeats, rng)]
+        return parts, held
+    parts = [(part, denoised_observed(part, max_rank)) for part in leave_out_observed(held, share, repeats, rng)]
+    rank = int(np.median([low_rank.rank for _, low_rank in parts]))
+    return parts, filled(held, complete(held, rank))
+
+
+class _Judged(NamedTuple):
+    """Entries that were left out, and the factorizations that predict them."""
+
+    part: LeftOut
+    fits: dict[int, NestedFit]
+
+
+class _Reporter:
+    """Turns the progress of each of several searches into overall progress."""
+
+    def __init__(self, progress: Progress, n_searches: int) -> None:
+        self.progress, self.n_searches = progress, n_searches
+        self.begun = -1
+        self.quality = 0.0
+
+    def of(self, stage: str) -> Any:
+        """The callback for the next search, which reports the share of it that is done."""
+        self.begun += 1
+        return partial(self._tell, stage, self.begun)
+
+    def _tell(self, stage: str, begun: int, share: float) -> None:
+        self.progress(stage, begun + share, float(self.n_searches), self.quality)
+
+
+def _chosen(
+    matrix: InMemoryMatrix | Observed,
+    ranks: list[int],
+    whole: dict[int, NestedFit],
+    judged: list[_Judged],
+    least_gain: float,
+    began: float,
+) -> RankChoice:
+    norm = sum(one.part.squared_norm for one in judged)
+    if norm == 0.0:
+        raise ValueError(
+            "all entries that were left out are zero, so no rank predicts them better than another; raise left_out or "
+            "n_repeats, or choose the rank by hand for so small a matrix."
+        )
+    sums = [_summed_errors(judged, rank) for rank in ranks]
+    errors = np.sqrt([by_row.sum() / norm for by_row, _ in sums])
+    n_columns = np.array([whole[rank].fitted.fit.columns.size for rank in ranks], dtype=np.intp)
+    best = _recommended(np.array(ranks), errors, least_gain)
+    doubts = [max(_doubt(a, b) for a, b in zip(one, sums[best], strict=True)) for one in sums]
+    seconds = [whole[rank].seconds + sum(one.fits[rank].seconds for one in judged) for rank in ranks]
+    return RankChoice(
+        rank=ranks[best],
+        reason=_reason(ranks, errors, best),
+        ranks=np.array(ranks, dtype=np.intp),
+        qualities=np.array([1.0 - _relative_error(whole[rank], matrix) for rank in ranks]),
+        errors=errors,
+        standard_errors=np.array(doubts) / (2.0 * norm * np.where(errors > 0, errors, 1.0)),
+        stabilities=np.array([_stability(rank, whole, judged) for rank in ranks]),
+        n_columns=n_columns,
+        rank_seconds=np.array(seconds),
+        seconds=time.perf_counter() - began,
+    )
+
+
+def _recommended(ranks: Indices, errors: Doubles, least_gain: float) -> int:
+    """Position of the rank that minimises the criterion in the module's docstring."""
+    least = max(_EXACT, float(errors.min()))
+    price = 2.0 * least_gain * least * max(_EXACT, min(least, 1.0 - least))
+    return int(np.argmin(errors**2 + price * ranks))
+
+
+def _summed_errors(judged: list[_Judged], rank: int) -> tuple[Doubles, Doubles]:
+    """Sums of squared errors on left-out entries, one per row and one per column."""
+    m, n = judged[0].part.shape
+    by_row, by_column = np.zeros(m), np.zeros(n)
+    for part, fits in judged:
+        fitted = fits[rank].fitted
+        rows, columns = part.sums(part.errors(fitted.left, np.ascontiguousarray(fitted.right.T)))
+        by_row += rows
+        by_column += columns
+    return by_row, by_column
+
+
+def _doubt(sums: Doubles, others: Doubles) -> float:
+    """Standard error of the difference of two sums over rows, taken as a sample of all possible rows."""
+    return float(np.sqrt(sums.size) * np.std(sums - others))
+
+
+def _stability(rank: int, whole: dict[int, NestedFit], judged: list[_Judged]) -> float:
+    """Mean agreement of factors over all pairs of searches."""
+    fits = [whole[rank].fitted, *(one.fits[rank].fitted for one in judged)]
+    return float(np.mean([agreement(a.left, a.right.T, b.left, b.right.T) for a, b in combinations(fits, 2)]))
+
+
+def _relative_error(found: NestedFit, matrix: InMemoryMatrix | Observed) -> float:
+    squared_error = found.fitted.squared_error
+    if isinstance(matrix, Observed):
+        right = np.ascontiguousarray(found.fitted.right.T)
+        squared_error = matrix.weighted_squares(residuals(matrix.entries, found.fitted.left, right))
+    return float(np.sqrt(max(0.0, squared_error) / matrix.squared_norm))
+
+
+def _reason(ranks: list[int], errors: Doubles, best: int) -> str:
+    """Why this rank."""
+    error, least = percent(float(errors[best])), percent(float(errors.min()))
+    gain = f"More of them hardly lower it: the smallest error of all ranks tried is {least}."
+    if best == 0:
+        return f"At rank {ranks[0]}, the smallest tried, the error on left-out entries is {error}. {gain}"
+    fallen = (
+        f"The error on left-out entries falls from {percent(float(errors[0]))} at rank {ranks[0]} to {error} at rank"
+    )
+    if best == len(ranks) - 1:
+        return f"{fallen} {ranks[best]}, the largest tried, and is still falling: try larger ranks."
+    return f"{fallen} {ranks[best]}. {gain}"
+
+
+def _checked_ranks(ranks: Any, shape: tuple[int, int]) -> list[int]:
+    try:
+        given = sorted({check_count(rank, "every one of ranks") for rank in ranks})
+    except TypeError:
+        raise TypeError(f"ranks must be integers, such as range(2, 31); got {ranks!r}.") from None
+    fitting = [rank for rank in given if rank <= min(shape)]
+    if not fitting:
+        raise ValueError(f"ranks must have one in [1, {min(shape)}] for a matrix of shape {shape}; got {ranks!r}.")
+    return fitting
+
+
+def _checked_share(left_out: Any, repeats: int) -> float:
+    share = check_positive(left_out, "left_out")
+    if share * repeats > 1.0 or share > 0.5:
+        raise ValueError(
+            f"left_out must be at most {min(0.5, 1.0 / repeats):.3g} with n_repeats={repeats}, so that different "
+            f"entries are left out each time; got {left_out!r}."
+        )
+    return share
+
+
+def _check_enough_entries(held: InMemoryMatrix | Observed, repeats: int) -> None:
+    entries = held.values.nnz if isinstance(held, Observed) else held.n_stored
+    if entries < repeats:
+        raise ValueError(
+            f"choose_rank needs at least n_repeats={repeats} entries to leave out; got a matrix with {entries}."
+        )

@@ -1,0 +1,181 @@
+"""What another division into columns and rows would cost: quality for numbers of each around a result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gsnmf.matrix import InMemoryMatrix
+from gsnmf.matrix.checks import check_count
+from gsnmf.model_selection.drawing import draw_side_map
+from gsnmf.model_selection.input import matrix_of
+from gsnmf.search.candidates import Candidates, Fit, candidate_pool
+from gsnmf.search.exchange import completed, improved
+from gsnmf.search.fitted import Fitted
+from gsnmf.search.trials import Trials
+from gsnmf.search.work import Work
+from gsnmf.selection.constraints import Constraints
+from gsnmf.support.arrays import Doubles, Indices
+from gsnmf.support.records import Record
+from gsnmf.support.tables import ShownAsTable, Table
+from gsnmf.support.words import columns_and_rows, percent
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from gsnmf.results import Factorization
+
+_CANDIDATES = 100
+_WORK = 0.2
+"""Nominal seconds of the exchanges at each pair of numbers."""
+_ROUNDS = 12
+_FAILURES = 24
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SideMap(ShownAsTable, Record):
+    """Quality over the numbers of columns and rows.
+
+    Attributes
+    ----------
+    n_columns, n_rows : int arrays
+        The numbers that were tried.
+    qualities : array, shape (len(n_columns), len(n_rows))
+        Quality of a quick search with these numbers of columns and rows.
+    chosen : pair of int
+        The numbers of the result.
+
+    Examples
+    --------
+    >>> import gsnmf
+    >>> from gsnmf.datasets import planted
+    >>> matrix = planted((20, 15), 2, 1, random_state=0).matrix
+    >>> result = gsnmf.factorize(matrix, (2, 1), effort="fast")
+    >>> sides = gsnmf.side_map(matrix, result)
+    >>> sides.chosen
+    (2, 1)
+    """
+
+    n_columns: Indices
+    n_rows: Indices
+    qualities: Doubles
+    chosen: tuple[int, int]
+
+    @property
+    def table(self) -> Table:
+        """One row per pair of numbers."""
+        rows = tuple(
+            (int(c), int(r), int(c + r), float(self.qualities[i, j]))
+            for i, c in enumerate(self.n_columns)
+            for j, r in enumerate(self.n_rows)
+        )
+        return Table(("columns", "rows", "rank", "quality"), rows, self.sentence)
+
+    @property
+    def sentence(self) -> str:
+        """The best and the worst division of the rank of the result, in words."""
+        rank = sum(self.chosen)
+        same = [
+            (float(self.qualities[i, j]), int(c), int(r))
+            for i, c in enumerate(self.n_columns)
+            for j, r in enumerate(self.n_rows)
+            if c + r == rank
+        ]
+        (best, *at_best), (worst, *at_worst) = max(same), min(same)
+        shown = f"{columns_and_rows(*at_best)} have a quality of {percent(best)}"
+        return f"Of {rank} in all, {shown}, {columns_and_rows(*at_worst)} of {percent(worst)}."
+
+    def plot(self, *, ax: Axes | None = None) -> Axes:
+        """The map as a picture, the result in bold.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            The axes to draw on; new ones by default.
+        """
+        return draw_side_map(self, ax)
+
+    def __repr__(self) -> str:
+        return f"SideMap: {self.sentence}"
+
+
+def side_map(matrix: Any, result: Factorization, *, width: int = 2) -> SideMap:
+    """Quality over the numbers of columns and rows around those of a result.
+
+    Parameters
+    ----------
+    matrix, result : array-like and Factorization
+        As for `gsnmf.stability`.
+    width : int
+        How many more and fewer columns, and rows, to try.
+
+    Returns
+    -------
+    SideMap
+
+    Notes
+    -----
+    Each selection starts from a neighbour on the map, the first from the result, and is improved by a few exchanges
+    that keep its numbers. All share the products of the candidates.
+
+    Examples
+    --------
+    >>> import gsnmf
+    >>> from gsnmf.datasets import planted
+    >>> data = planted((60, 50), n_columns=3, n_rows=2, noise_level=0.05, random_state=0)
+    >>> found = gsnmf.side_map(data.matrix, gsnmf.factorize(data.matrix, 5), width=1)
+    >>> found.qualities.shape, found.chosen
+    ((3, 3), (3, 2))
+    """
+    held = matrix_of(result, matrix, "side_map")
+    if result.selection.n_selected == 0:
+        raise ValueError("side_map needs a result that has chosen something.")
+    reach = check_count(width, "width")
+    m, n = held.shape
+    chosen = result.columns.size, result.rows.size
+    columns, rows = (
+        np.arange(max(0, number - reach), min(length, number + reach) + 1)
+        for number, length in zip(chosen, (n, m), strict=True)
+    )
+    candidates = candidate_pool(held, _CANDIDATES)
+    candidates.include(result.columns, result.rows)
+    start = candidates.fit(result.columns, result.rows, tolerance=1e-3, max_iterations=100)
+    return SideMap(columns, rows, _qualities(held, candidates, start, columns, rows), chosen)
+
+
+def _qualities(matrix: InMemoryMatrix, candidates: Candidates, start: Fit, columns: Indices, rows: Indices) -> Doubles:
+    """Quality at every pair of numbers, from the start outwards."""
+    center = start.columns.size, start.rows.size
+    pairs = [(int(c), int(r)) for c in columns for r in rows if c + r > 0]
+    pairs.sort(key=lambda pair: abs(pair[0] - center[0]) + abs(pair[1] - center[1]))
+    found: dict[tuple[int, int], Fitted] = {}
+    trials = Trials(candidates, Constraints().resolve(matrix.shape, center), Work(float("inf")))
+    with trials.running():
+        for pair in pairs:
+            trials.limits = Constraints().resolve(matrix.shape, pair)
+            neighbours = [
+                found[other] for other in found if sum(abs(a - b) for a, b in zip(pair, other, strict=True)) == 1
+            ]
+            starts = [_resized(trials, one, pair) for one in neighbours] or [trials.of(start)]
+            best = min(starts, key=lambda one: one.squared_error)
+            best = improved(trials, best, trials.work.spent + _WORK, _FAILURES)[0]
+            found[pair] = trials.polished(best)
+    qualities = np.zeros((columns.size, rows.size))
+    for (c, r), fitted in found.items():
+        error = np.sqrt(max(0.0, fitted.squared_error) / matrix.squared_norm)
+        qualities[c - columns[0], r - rows[0]] = 1.0 - error
+    return qualities
+
+
+def _resized(trials: Trials, fitted: Fitted, pair: tuple[int, int]) -> Fitted:
+    """A neighbour with one column or row fewer or more."""
+    worths = trials.worths(fitted)
+    is_column = np.arange(fitted.size) < fitted.fit.columns.size
+    for extra, side in ((fitted.fit.columns.size > pair[0], is_column), (fitted.fit.rows.size > pair[1], ~is_column)):
+        if extra:
+            dropped = int(np.argmin(np.where(side, worths, np.inf)))
+            fitted = trials.of(trials.candidates.without(fitted.fit, dropped))
+            break
+    return trials.refitted(completed(trials, fitted), _ROUNDS)
