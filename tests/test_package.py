@@ -1,10 +1,7 @@
 """What importing the package gives, and what it leaves for later."""
 
-import re
 import subprocess
 import sys
-import tomllib
-from pathlib import Path
 
 import pytest
 
@@ -24,14 +21,3 @@ def test_import_leaves_out_what_a_first_fit_can_do_without():
     code = f"import sys, gsnmf; print([name for name in {later} if name in sys.modules]); gsnmf.datasets.planted"
     outcome = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert outcome.stdout.strip() == "[]"
-
-
-def test_the_picture_of_the_layers_is_that_of_the_contract():
-    root = Path(__file__).parents[1]
-    contracts = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
-        "contracts"
-    ]
-    layers = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
-    picture = (root / "docs" / "developers" / "layers.svg").read_text(encoding="utf-8")
-    drawn = [name for names in re.findall(r'font-weight="600"[^>]*>([^<]+)<', picture) for name in names.split(", ")]
-    assert drawn == layers
