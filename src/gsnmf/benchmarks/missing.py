@@ -22,7 +22,7 @@ from sklearn.impute import KNNImputer, SimpleImputer
 from gsnmf._parallel import single_threaded_blas
 from gsnmf.benchmarks._measuring import machine_facts, megabytes, print_table, resident_bytes, seconds
 from gsnmf.datasets import planted
-from gsnmf.datasets.ground_truth import Planted
+from gsnmf.datasets.planting import Planted
 from gsnmf.factorization.functions import factorize
 from gsnmf.matrix.observed import observe
 from gsnmf.nmf.hierarchical_least_squares import hals

@@ -1,16 +1,16 @@
 """Matrices to factorize."""
 
-from gsnmf.datasets.closed_forms import (
+from gsnmf.datasets.paper import PaperMatrix, load
+from gsnmf.datasets.paper_examples import (
+    fully_random,
     gspa_failure_example,
+    middle_points,
     non_unique_example,
     three_three_separable,
     two_one_separable,
 )
-from gsnmf.datasets.ground_truth import Planted
-from gsnmf.datasets.paper import PaperMatrix, load
-from gsnmf.datasets.planted_matrices import planted
+from gsnmf.datasets.planting import Planted, planted
 from gsnmf.datasets.readers import FileError, LabelledMatrix, read_matrix
-from gsnmf.datasets.synthetic import fully_random, middle_points
 
 __all__ = [
     "FileError",

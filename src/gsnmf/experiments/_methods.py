@@ -12,8 +12,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from gsnmf.convex.selection import fast_gradient_selection
+from gsnmf.datasets.paper_examples import fully_random
 from gsnmf.datasets.published import COLUMNS
-from gsnmf.datasets.synthetic import fully_random
 from gsnmf.factorization.functions import select
 from gsnmf.matrix import wrap_in_memory
 from gsnmf.nmf import LowRankResult, hals, minimum_volume, truncated_svd

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from gsnmf.datasets.ground_truth import Planted
-from gsnmf.datasets.synthetic import fully_random, middle_points
+from gsnmf.datasets.paper_examples import fully_random, middle_points
+from gsnmf.datasets.planting import Planted
 from gsnmf.experiments._claims import middle_claims, random_claims
 from gsnmf.experiments._curves import Curves
 from gsnmf.experiments._figures import draw_lines, line_style, picture
