@@ -18,7 +18,7 @@ from gsnmf.reports.charts import histogram, rank_chart
 from gsnmf.reports.findings import gather, summary
 from gsnmf.reports.page import render_report, write_report
 from gsnmf.reports.pictures import MAX_SIDE, grey_picture, ink_picture
-from gsnmf.support.words import counted, grouped, listed, percent, shown
+from gsnmf.support.formatting import counted, grouped, listed, percent, shown
 
 HOSTILE = (
     "<script>document.title='owned'</script>",

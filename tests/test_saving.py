@@ -10,7 +10,7 @@ import scipy.sparse as sp
 import gsnmf
 from gsnmf.datasets import planted
 from gsnmf.factorization.saving import load_provenance
-from gsnmf.support.whole_files import whole_file, whole_files
+from gsnmf.support.atomic_files import atomic_files, atomic_write
 
 
 @pytest.fixture(params=[np.float64, np.float32])
@@ -84,7 +84,7 @@ def test_what_fails_leaves_the_old_file_alone(tmp_path, error):
     path.write_text("old", encoding="utf-8")
 
     def half():
-        with whole_file(path) as stream:
+        with atomic_write(path) as stream:
             stream.write(b"new")
             raise error
 
@@ -95,7 +95,7 @@ def test_what_fails_leaves_the_old_file_alone(tmp_path, error):
 
 
 def test_files_have_ordinary_permissions(tmp_path):
-    with whole_file(tmp_path / "new") as stream:
+    with atomic_write(tmp_path / "new") as stream:
         stream.write(b"x")
     (tmp_path / "usual").write_bytes(b"x")
     assert (tmp_path / "new").stat().st_mode == (tmp_path / "usual").stat().st_mode
@@ -113,9 +113,9 @@ def test_several_files_are_all_there_or_none(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", full)
 
     def write_both():
-        with whole_files([tmp_path / "a", tmp_path / "b"]) as streams:
-            for stream in streams:
-                stream.write(b"x")
+        with atomic_files(tmp_path, "ab") as draft:
+            for name in "ab":
+                (draft / name).write_bytes(b"x")
 
     with pytest.raises(OSError, match="No space left") as raised:
         write_both()

@@ -18,7 +18,7 @@ from gsnmf.datasets.paper import PaperMatrix
 from gsnmf.explanation.comparison import compare
 from gsnmf.reports.documents import render_documents
 from gsnmf.reports.findings import Substitute
-from gsnmf.support.words import percent
+from gsnmf.support.formatting import percent
 from test_report import HOSTILE, Structure
 from test_topics_model import make_texts
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from gsnmf.results import ConvexSolution, Factor, Factorization, SearchRecord, Selection, Weights
     from gsnmf.search.ranks import RankPath, rank_path
     from gsnmf.selection.constraints import Constraints
+    from gsnmf.support.formatting import Table
     from gsnmf.support.reasons import StopReason
-    from gsnmf.support.tables import Table
     from gsnmf.weights import fit_weights
 
 __all__ = [
@@ -89,7 +89,7 @@ _HOMES = {
     "RankPath": "search.ranks",
     "rank_path": "search.ranks",
     "StopReason": "support.reasons",
-    "Table": "support.tables",
+    "Table": "support.formatting",
     "fit_weights": "weights",
 }
 """The module of each public name that is not a module itself."""

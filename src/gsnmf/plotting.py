@@ -20,8 +20,8 @@ from gsnmf.matrix.checks import check_count, check_indices
 from gsnmf.results import Factorization
 from gsnmf.search.ranks import RankPath
 from gsnmf.support.arrays import Axis, Floats, Indices
+from gsnmf.support.formatting import joined
 from gsnmf.support.optional import axes_or_new
-from gsnmf.support.words import joined
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

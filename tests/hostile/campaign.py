@@ -23,7 +23,7 @@ from hypothesis import HealthCheck, given, seed, settings
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import gsnmf
-from gsnmf.support.whole_files import whole_files
+from gsnmf.support.atomic_files import atomic_files
 from hostile.cases import Case, cases
 from hostile.damage import read_damaged, read_damaged_scenes
 from hostile.properties import QUICK, SLOW, Property, holds
@@ -42,13 +42,13 @@ while True:
 """
 _WRITE_SETS = """
 import os, sys
-from gsnmf.support.whole_files import whole_files
+from gsnmf.support.atomic_files import atomic_files
 print("begun", flush=True)
 number = 0
 while True:
-    with whole_files([sys.argv[1] + "/" + name for name in "abc"]) as streams:
-        for stream in streams:
-            stream.write(b"%d of %d" % (number, os.getpid()))
+    with atomic_files(sys.argv[1], "abc") as draft:
+        for name in "abc":
+            (draft / name).write_bytes(b"%d of %d" % (number, os.getpid()))
     number += 1
 """
 
@@ -134,8 +134,8 @@ def kills_of_sets(folder: Path, rng: np.random.Generator) -> int:
     paths = [folder / name for name in "abc"]
     seen = {path.read_bytes() for path in paths if path.exists()}
     assert len(seen) <= 1, seen
-    with suppress(KeyboardInterrupt), whole_files(paths):
-        raise KeyboardInterrupt  # whoever comes next first finishes what was begun
+    with suppress(KeyboardInterrupt), atomic_files(folder, "abc"):
+        raise KeyboardInterrupt  # the next writer first completes what was begun
     there = [path.read_bytes() for path in paths if path.exists()]
     assert len(there) in (0, 3), there
     assert len(set(there)) <= 1, there

@@ -25,7 +25,7 @@ import scipy.sparse as sp
 from threadpoolctl import threadpool_info
 
 from gsnmf.support.arrays import RawMatrix
-from gsnmf.support.tables import text_table
+from gsnmf.support.formatting import text_table
 
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
 

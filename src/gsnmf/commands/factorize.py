@@ -21,6 +21,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+import gsnmf
 from gsnmf.commands.effects import check_effects
 from gsnmf.commands.options import AsJson, Effort, Encoding, Quiet
 from gsnmf.commands.progress import stages
@@ -34,7 +35,6 @@ from gsnmf.explanation.comparison import NO_COMPARISON, compare
 from gsnmf.factorization.missing import solve_held
 from gsnmf.factorization.path import Request
 from gsnmf.factorization.registry import methods
-from gsnmf.factorization.saving import write
 from gsnmf.matrix import Matrix
 from gsnmf.matrix.entrance import admit
 from gsnmf.matrix.observed import MissingValues, Observed, warn_of_empty
@@ -44,9 +44,9 @@ from gsnmf.model_selection.stability import stability
 from gsnmf.reports.findings import Findings, gather, summary
 from gsnmf.reports.page import render_report
 from gsnmf.results import Factorization
+from gsnmf.support.atomic_files import atomic_files, check_targets
+from gsnmf.support.formatting import percent
 from gsnmf.support.version import __version__
-from gsnmf.support.whole_files import check_targets, whole_files
-from gsnmf.support.words import percent
 from gsnmf.weights import DEFAULT_TOLERANCE, warn_unless_converged
 
 NOT_CONVERGED = 3
@@ -385,11 +385,10 @@ def provenance(file: Path, started: float) -> dict[str, str]:
 def _write(folder: Path, result: Factorization, findings: Findings) -> None:
     """All files, or none if anything goes wrong before the last is complete."""
     short = summary(findings)
-    folder.mkdir(parents=True, exist_ok=True)
-    with whole_files([folder / name for name in _FILES]) as (archive, in_short, page):
-        write(result, archive, provenance=short)
-        in_short.write((json.dumps(short, indent=2) + "\n").encode())
-        page.write(render_report(findings).encode())
+    with atomic_files(folder, _FILES) as draft:
+        gsnmf.save(result, draft / "result.npz", provenance=short)
+        (draft / "summary.json").write_bytes((json.dumps(short, indent=2) + "\n").encode())
+        (draft / "report.html").write_bytes(render_report(findings).encode())
 
 
 def _print(folder: Path, findings: Findings, as_json: bool, quiet: bool) -> None:

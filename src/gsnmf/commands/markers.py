@@ -12,9 +12,9 @@ import typer
 
 from gsnmf.commands.options import AsJson, Effort, Quiet
 from gsnmf.commands.progress import stages
+from gsnmf.support.atomic_files import atomic_write, check_targets
+from gsnmf.support.formatting import percent
 from gsnmf.support.optional import import_optional
-from gsnmf.support.whole_files import check_targets, whole_file
-from gsnmf.support.words import percent
 
 if TYPE_CHECKING:
     from gsnmf.reports.cells import CellFindings
@@ -108,7 +108,7 @@ def _read(file: Path, backed: bool) -> Any:
 
 def _write(data: Any, target: Path) -> None:
     try:
-        with whole_file(target) as draft, warnings.catch_warnings():
+        with atomic_write(target) as draft, warnings.catch_warnings():
             warnings.simplefilter("ignore")
             data.write_h5ad(draft.name)
     finally:

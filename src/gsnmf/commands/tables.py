@@ -8,7 +8,7 @@ from rich.table import Table
 
 from gsnmf.model_selection.stability import DOUBTFUL
 from gsnmf.reports.findings import Findings
-from gsnmf.support.words import percent
+from gsnmf.support.formatting import percent
 
 
 def print_factors(console: Console, findings: Findings, most: int = 40) -> None:

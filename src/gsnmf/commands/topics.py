@@ -14,7 +14,7 @@ import typer
 
 from gsnmf.commands.options import Effort, Encoding
 from gsnmf.commands.progress import stages
-from gsnmf.support.words import abridged, percent, price
+from gsnmf.support.formatting import abridged, percent, price
 
 if TYPE_CHECKING:
     from gsnmf.applications.topic_modelling.model import TopicModel
@@ -171,20 +171,17 @@ def _write(
     """All files, or none if anything goes wrong before the last is complete; what was found, in short."""
     from gsnmf.applications.topic_modelling.files import documents_csv, summary
     from gsnmf.applications.topic_modelling.reporting import gather_documents
-    from gsnmf.applications.topic_modelling.saving import write_model
     from gsnmf.reports.documents import render_documents
-    from gsnmf.support.whole_files import whole_files
+    from gsnmf.support.atomic_files import atomic_files
 
     title = Path(texts.source).name
     findings = gather_documents(model, title=title, bound=compare, parameters=parameters, warnings=notes)
     short = summary(model, findings)
-    folder.mkdir(parents=True, exist_ok=True)
-    names = ("model.npz", "topics.json", "documents.csv", "topics.html")
-    with whole_files([folder / name for name in names]) as (archive, in_short, table, page):
-        write_model(model, archive)
-        in_short.write((json.dumps(short, indent=2, ensure_ascii=False) + "\n").encode())
-        table.write(documents_csv(model).encode())
-        page.write(render_documents(findings).encode())
+    with atomic_files(folder, ("model.npz", "topics.json", "documents.csv", "topics.html")) as draft:
+        model.save(draft / "model.npz")
+        (draft / "topics.json").write_bytes((json.dumps(short, indent=2, ensure_ascii=False) + "\n").encode())
+        (draft / "documents.csv").write_bytes(documents_csv(model).encode())
+        (draft / "topics.html").write_bytes(render_documents(findings).encode())
     return short
 
 

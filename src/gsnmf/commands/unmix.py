@@ -23,7 +23,7 @@ from gsnmf.applications.unmixing.unmix import unmix as unmix_scene
 from gsnmf.commands.factorize import check_writable, provenance
 from gsnmf.commands.options import AsJson, Quiet
 from gsnmf.commands.progress import stages
-from gsnmf.support.whole_files import whole_files
+from gsnmf.support.atomic_files import atomic_files
 
 _FILES = ("result.npz", "spectra.csv", "summary.json", "report.html")
 
@@ -170,12 +170,11 @@ def summary(result: Unmixing) -> dict[str, Any]:
 def _write(folder: Path, result: Unmixing, provenance: dict[str, str]) -> None:
     """All files, or none if anything goes wrong before the last is complete."""
     page = render(result, "", provenance)
-    folder.mkdir(parents=True, exist_ok=True)
-    with whole_files([folder / name for name in _FILES]) as (archive, table, in_short, report):
-        result.write(archive)
-        table.write(_spectra_table(result).encode())
-        in_short.write((json.dumps(summary(result), indent=2) + "\n").encode())
-        report.write(page.encode())
+    with atomic_files(folder, _FILES) as draft:
+        result.save(draft / "result.npz")
+        (draft / "spectra.csv").write_bytes(_spectra_table(result).encode())
+        (draft / "summary.json").write_bytes((json.dumps(summary(result), indent=2) + "\n").encode())
+        (draft / "report.html").write_bytes(page.encode())
 
 
 def _spectra_table(result: Unmixing) -> str:

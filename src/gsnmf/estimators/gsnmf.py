@@ -30,7 +30,7 @@ from gsnmf.reports.page import write_report
 from gsnmf.search.effort import Effort
 from gsnmf.selection.constraints import Constraints
 from gsnmf.support.arrays import Floats
-from gsnmf.support.tables import Table
+from gsnmf.support.formatting import Table
 from gsnmf.weights import DEFAULT_MAX_ITERATIONS, DEFAULT_TOLERANCE, warn_unless_converged
 
 _UNNAMED = "Features are numbered; feature_names=, with a fitted vectorizer or a list of names, names them."

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gsnmf.selection.constraints import Constraints, indices_of_names
-from gsnmf.support.words import joined
+from gsnmf.support.formatting import joined
 
 
 def index_names(X: Any) -> tuple[str, ...] | None:

@@ -16,8 +16,8 @@ from gsnmf.model_selection.rank_choice import RankChoice
 from gsnmf.results import Selection
 from gsnmf.support.archives import check_numbers, one_error, packed_fields, part_of, read_saved
 from gsnmf.support.arrays import Indices
+from gsnmf.support.atomic_files import atomic_write
 from gsnmf.support.reasons import StopReason
-from gsnmf.support.whole_files import whole_file
 
 FORMAT = "gsnmf model"
 _VERSION = 2
@@ -66,7 +66,7 @@ def save_model(model: Any, path: str | Path) -> None:
         arrays["feature_weight"] = model._feature_weight
     for k, (positions, values) in enumerate(model._strongest()):
         arrays[f"strongest.{k}.positions"], arrays[f"strongest.{k}.values"] = positions, values
-    with whole_file(path) as stream:
+    with atomic_write(path) as stream:
         np.savez_compressed(stream, record=np.array(json.dumps(record)), **arrays)
 
 

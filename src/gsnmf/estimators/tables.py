@@ -12,7 +12,7 @@ from gsnmf.estimators.coefficients import component_sums, explained
 from gsnmf.estimators.learned import Learned
 from gsnmf.matrix.checks import check_count
 from gsnmf.results.factors import described_factors
-from gsnmf.support.tables import Table
+from gsnmf.support.formatting import Table
 
 
 def component_table(

@@ -11,7 +11,7 @@ from gsnmf.experiments._methods import LABELS, run_method
 from gsnmf.experiments._study import Figure, Key, Measurement, Results, Section, Settings, Study
 from gsnmf.experiments._tables import at_hand, missing_text, not_at_hand
 from gsnmf.support.arrays import Floats
-from gsnmf.support.words import counted
+from gsnmf.support.formatting import counted
 
 _QUICK = ("CBCL",)
 _COLUMNS = ("dataset", "method", "n_pixels", "n_faces", "quality")

@@ -34,8 +34,8 @@ from gsnmf.search.alternatives import substitutes
 from gsnmf.search.observed_alternatives import observed_substitutes
 from gsnmf.support.archives import one_error, read_saved
 from gsnmf.support.arrays import Doubles, Floats, Sparse
+from gsnmf.support.atomic_files import atomic_write
 from gsnmf.support.reasons import StopReason
-from gsnmf.support.whole_files import whole_file
 from gsnmf.weights import row_weights_for
 
 _VERSION = 4
@@ -63,7 +63,7 @@ def save_result(result: Factorization, path: str | Path, *, provenance: Mapping[
     saved. For a Dask array the row weights are not saved either: `load_result` computes them from the column weights,
     again as a Dask array.
     """
-    with whole_file(path) as stream:
+    with atomic_write(path) as stream:
         write(result, stream, provenance=provenance)
 
 

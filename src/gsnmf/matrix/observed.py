@@ -17,8 +17,8 @@ from gsnmf._kernels.observed_entries import Entries
 from gsnmf.matrix.checks import as_floats, check_matrix, check_with_largest
 from gsnmf.matrix.protocol import safe_exponent
 from gsnmf.support.arrays import Doubles, Flags, Floats, Indices, RawMatrix
+from gsnmf.support.formatting import columns_and_rows
 from gsnmf.support.warning import warn_caller
-from gsnmf.support.words import columns_and_rows
 
 MissingValues = float | Literal["unstored"] | None
 """What ``missing_values=`` takes: NaN, "unstored", or None if nothing is missing."""

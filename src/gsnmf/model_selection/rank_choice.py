@@ -49,10 +49,9 @@ from gsnmf.search.effort import Effort, Progress, check_effort
 from gsnmf.search.nested import NestedFit, nested_fits
 from gsnmf.selection.constraints import Constraints
 from gsnmf.support.arrays import Doubles, Indices
+from gsnmf.support.formatting import ShownAsTable, Table, percent
 from gsnmf.support.progress import log_progress, logger
 from gsnmf.support.records import Record
-from gsnmf.support.tables import ShownAsTable, Table
-from gsnmf.support.words import percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

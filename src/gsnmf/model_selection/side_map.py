@@ -18,9 +18,8 @@ from gsnmf.search.trials import Trials
 from gsnmf.search.work import Work
 from gsnmf.selection.constraints import Constraints
 from gsnmf.support.arrays import Doubles, Indices
+from gsnmf.support.formatting import ShownAsTable, Table, columns_and_rows, percent
 from gsnmf.support.records import Record
-from gsnmf.support.tables import ShownAsTable, Table
-from gsnmf.support.words import columns_and_rows, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -31,10 +31,9 @@ from gsnmf.results import Factorization
 from gsnmf.search.effort import Progress
 from gsnmf.selection.constraints import Constraints
 from gsnmf.support.arrays import Axis, Doubles, Flags, Floats, Indices, RawMatrix
+from gsnmf.support.formatting import ShownAsTable, Table, percent
 from gsnmf.support.progress import log_progress
 from gsnmf.support.records import Record
-from gsnmf.support.tables import ShownAsTable, Table
-from gsnmf.support.words import percent
 
 Change = Literal["rows resampled", "columns resampled", "noise added"]
 CHANGES: tuple[Change, ...] = get_args(Change)

@@ -11,8 +11,8 @@ import numpy as np
 
 from gsnmf.reports.page import environment
 from gsnmf.support.arrays import Doubles, Indices
+from gsnmf.support.atomic_files import atomic_write
 from gsnmf.support.version import __version__
-from gsnmf.support.whole_files import whole_file
 
 _STEP, _TOP, _LARGEST = 30.0, 92.0, 12.0
 _PER_LETTER = 7.8
@@ -117,7 +117,7 @@ def render_cells(findings: CellFindings) -> str:
 
 def write_cells(findings: CellFindings, path: str | Path) -> None:
     """Write the page to a file, completely or not at all."""
-    with whole_file(path) as stream:
+    with atomic_write(path) as stream:
         stream.write(render_cells(findings).encode())
 
 

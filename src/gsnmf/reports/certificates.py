@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from gsnmf.explanation.comparison import Comparison
 from gsnmf.factorization.registry import methods
 from gsnmf.results import Factorization, Mixtures, SearchRecord
-from gsnmf.support.words import counted, percent
+from gsnmf.support.formatting import counted, percent
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from gsnmf.support.arrays import Floats, Indices
-from gsnmf.support.words import percent
+from gsnmf.support.formatting import percent
 
 WIDTH, HEIGHT = 640.0, 260.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52.0, 132.0, 14.0, 34.0

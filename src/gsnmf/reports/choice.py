@@ -10,7 +10,7 @@ from gsnmf.model_selection.rank_choice import RankChoice
 from gsnmf.model_selection.side_map import SideMap
 from gsnmf.model_selection.stability import CHANGES, Stability
 from gsnmf.reports.charts import LineChart, rank_chart
-from gsnmf.support.words import percent
+from gsnmf.support.formatting import percent
 
 
 @dataclass(frozen=True)

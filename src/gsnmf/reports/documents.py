@@ -9,8 +9,8 @@ from typing import Any
 
 from gsnmf.reports.findings import Substitute
 from gsnmf.reports.page import environment
+from gsnmf.support.atomic_files import atomic_write
 from gsnmf.support.version import __version__
-from gsnmf.support.whole_files import whole_file
 
 
 @dataclass(frozen=True)
@@ -197,5 +197,5 @@ def render_documents(findings: DocumentFindings) -> str:
 
 def write_documents(findings: DocumentFindings, path: Any) -> None:
     """Write the page to a file, completely or not at all."""
-    with whole_file(Path(path)) as stream:
+    with atomic_write(Path(path)) as stream:
         stream.write(render_documents(findings).encode())

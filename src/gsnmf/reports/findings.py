@@ -22,7 +22,7 @@ from gsnmf.reports.images import ImageFindings, factor_picture, image_findings, 
 from gsnmf.reports.pictures import ink_picture
 from gsnmf.results import Factor, Factorization
 from gsnmf.support.arrays import Axis, Floats, Indices
-from gsnmf.support.words import counted, joined, listed, mixtures, percent, shown
+from gsnmf.support.formatting import counted, joined, listed, mixtures, percent, shown
 from gsnmf.weights import DEFAULT_TOLERANCE
 
 MAX_ROWS = 500

@@ -11,7 +11,7 @@ from gsnmf.explanation.residuals import Explanation
 from gsnmf.reports.pictures import grey_picture
 from gsnmf.results import Factor
 from gsnmf.support.arrays import Axis, Floats, Indices
-from gsnmf.support.words import joined, shown
+from gsnmf.support.formatting import joined, shown
 
 _N_PAIRS = 8
 _MAX_CHOSEN = 60

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from gsnmf.reports import charts
 from gsnmf.reports.findings import UNEXPLAINED, Findings
+from gsnmf.support.atomic_files import atomic_write
+from gsnmf.support.formatting import counted, grouped, percent, price
 from gsnmf.support.optional import import_optional
 from gsnmf.support.version import __version__
-from gsnmf.support.whole_files import whole_file
-from gsnmf.support.words import counted, grouped, percent, price
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -24,7 +24,7 @@ def render_report(findings: Findings) -> str:
 
 def write_report(findings: Findings, path: str | Path) -> None:
     """Write the page to a file, completely or not at all."""
-    with whole_file(path) as stream:
+    with atomic_write(path) as stream:
         stream.write(render_report(findings).encode())
 
 

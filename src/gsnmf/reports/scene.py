@@ -16,8 +16,8 @@ from gsnmf.reports.maps import Scale, colour_scale, rgb_map, rounded, value_map
 from gsnmf.reports.page import environment
 from gsnmf.reports.spectra import SpectraChart, abundance_histogram, colour_class, spectra_chart
 from gsnmf.support.arrays import Doubles, Floats, Indices
+from gsnmf.support.formatting import counted, percent, shown
 from gsnmf.support.version import __version__
-from gsnmf.support.words import counted, percent, shown
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from gsnmf.matrix.projection import State
 from gsnmf.matrix.protocol import Matrix
 from gsnmf.support.archives import check_numbers, read_arrays
 from gsnmf.support.arrays import Axis
-from gsnmf.support.whole_files import whole_file
+from gsnmf.support.atomic_files import atomic_write
 
 _FORMAT = 3
 
@@ -112,7 +112,7 @@ class Checkpoint:
         arrays: dict[str, Any] = {**identity, **state}
         arrays["picks.axes"] = np.array([axis for axis, _ in picks])
         arrays["picks.indices"] = np.array([index for _, index in picks], dtype=np.intp)
-        with whole_file(self.path) as file:
+        with atomic_write(self.path) as file:
             np.savez(file, **arrays)
         self._written_at = time.monotonic()
         self._took = self._written_at - start

@@ -18,10 +18,9 @@ from gsnmf.results.search import SearchRecord
 from gsnmf.results.selection import Selection
 from gsnmf.results.weights import Weights
 from gsnmf.support.arrays import Doubles, Floats, Indices
+from gsnmf.support.formatting import Table, columns_and_rows
 from gsnmf.support.reasons import StopReason
 from gsnmf.support.records import Record
-from gsnmf.support.tables import Table
-from gsnmf.support.words import columns_and_rows
 
 
 class Substitutes(Protocol):

@@ -10,9 +10,8 @@ import numpy as np
 from gsnmf.matrix.protocol import largest_of
 from gsnmf.results.selection import Selection
 from gsnmf.support.arrays import Axis, Doubles, Floats, Indices
+from gsnmf.support.formatting import Table, percent
 from gsnmf.support.records import Record
-from gsnmf.support.tables import Table
-from gsnmf.support.words import percent
 
 _MOST_SHOWN = 20
 

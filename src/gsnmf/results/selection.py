@@ -10,9 +10,9 @@ import numpy as np
 from gsnmf.results.mixtures import Mixtures
 from gsnmf.results.search import SearchRecord
 from gsnmf.support.arrays import Axis, Doubles, Indices, axes_of
+from gsnmf.support.formatting import columns_and_rows
 from gsnmf.support.reasons import StopReason, selection_reason
 from gsnmf.support.records import Record
-from gsnmf.support.words import columns_and_rows
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gsnmf.support.arrays import Floats
+from gsnmf.support.formatting import columns_and_rows
 from gsnmf.support.records import Record
-from gsnmf.support.words import columns_and_rows
 
 
 @dataclass(frozen=True, eq=False, repr=False)

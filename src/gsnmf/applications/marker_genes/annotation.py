@@ -13,8 +13,8 @@ from gsnmf.applications.marker_genes.choice import Choice
 from gsnmf.applications.marker_genes.coefficients import Described
 from gsnmf.applications.marker_genes.input import Cells
 from gsnmf.support.arrays import Doubles, Floats, Indices
+from gsnmf.support.formatting import joined
 from gsnmf.support.optional import import_optional
-from gsnmf.support.words import joined
 
 KEY = "gsnmf"
 N_LISTED = 20

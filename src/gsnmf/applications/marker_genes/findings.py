@@ -20,7 +20,7 @@ from gsnmf.reports.cells import (
     cell_map,
     dot_chart,
 )
-from gsnmf.support.words import counted, listed, percent, shown
+from gsnmf.support.formatting import counted, listed, percent, shown
 
 _USUAL_LABELS = (
     "cell_type",

@@ -10,7 +10,7 @@ import numpy as np
 from gsnmf.applications.topic_modelling.measures import layout
 from gsnmf.reports.documents import DocumentMark, TimeChart, TimeLine, TopicMap, TopicMark
 from gsnmf.support.arrays import Doubles, Indices
-from gsnmf.support.words import percent, shown
+from gsnmf.support.formatting import percent, shown
 
 if TYPE_CHECKING:
     from gsnmf.applications.topic_modelling.model import TopicModel

@@ -18,7 +18,7 @@ from gsnmf.matrix import wrap
 from gsnmf.model_selection.rank_choice import USUAL_RANKS, RankChoice, choose_rank
 from gsnmf.results import Factorization
 from gsnmf.search.effort import Effort
-from gsnmf.support.words import counted
+from gsnmf.support.formatting import counted
 
 
 def topics(

@@ -28,9 +28,8 @@ from gsnmf.model_selection.stability import Stability
 from gsnmf.reports.documents import write_documents
 from gsnmf.results import Factorization
 from gsnmf.support.arrays import Doubles, Floats, Indices
-from gsnmf.support.tables import Table
-from gsnmf.support.whole_files import whole_file
-from gsnmf.support.words import counted
+from gsnmf.support.atomic_files import atomic_write
+from gsnmf.support.formatting import Table, counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -340,7 +339,7 @@ class TopicModel:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the whole model to an ``.npz`` file, with the texts and without pickle; `load` reads it."""
-        with whole_file(path) as stream:
+        with atomic_write(path) as stream:
             write_model(self, stream)
 
     @classmethod

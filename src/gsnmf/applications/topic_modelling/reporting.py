@@ -15,7 +15,7 @@ from gsnmf.matrix.protocol import largest_of
 from gsnmf.reports.documents import DocumentFindings, DocumentRow, GroupTable, Quotation, TimeChart, TopicCard, Word
 from gsnmf.reports.findings import Substitute
 from gsnmf.support.arrays import Doubles, Indices
-from gsnmf.support.words import counted, grouped, mixtures, percent, shown
+from gsnmf.support.formatting import counted, grouped, mixtures, percent, shown
 
 if TYPE_CHECKING:
     from gsnmf.applications.topic_modelling.model import Topic, TopicModel

@@ -16,8 +16,8 @@ from gsnmf.applications.unmixing.plots import plot_chosen_pixels, plot_maps, plo
 from gsnmf.applications.unmixing.spectral_distances import spectral_angle
 from gsnmf.support.archives import one_error, read_saved
 from gsnmf.support.arrays import Doubles, Flags, Floats, Indices
-from gsnmf.support.tables import Table
-from gsnmf.support.whole_files import whole_file
+from gsnmf.support.atomic_files import atomic_write
+from gsnmf.support.formatting import Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -185,12 +185,12 @@ class Unmixing:
             What else to say about how the result was made.
         """
         page = render(self, title, parameters or {})
-        with whole_file(path) as stream:
+        with atomic_write(path) as stream:
             stream.write(page.encode())
 
     def save(self, path: str | Path) -> None:
         """Write everything to an ``.npz`` file, which `Unmixing.load` and ``numpy.load`` read."""
-        with whole_file(path) as stream:
+        with atomic_write(path) as stream:
             self.write(stream)
 
     def write(self, stream: Any) -> None:

@@ -1,4 +1,4 @@
-"""Files are whole or not there: threads, kills, full disks, and folders in the way."""
+"""Files are complete or absent: threads, kills, full disks, and folders in the way."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ import numpy as np
 import pytest
 
 import gsnmf
-from gsnmf.support import whole_files as module
-from gsnmf.support.whole_files import whole_file, whole_files
+from gsnmf.support.atomic_files import STALE_SECONDS, atomic_files, atomic_write
 
 _WRITE_FOREVER = """
 import sys
-from gsnmf.support.whole_files import whole_file
+from gsnmf.support.atomic_files import atomic_write
 number = 0
 while True:
-    with whole_file(sys.argv[1]) as stream:
+    with atomic_write(sys.argv[1]) as stream:
         for _ in range(64):
             stream.write(b"%08d" % number)
     if number == 0:
@@ -33,12 +32,12 @@ while True:
 _KILLED_AT_EVERY_STEP = """
 import os, signal, sys
 from pathlib import Path
-from gsnmf.support.whole_files import whole_files
+from gsnmf.support.atomic_files import atomic_files
 
 def write(folder, word):
-    with whole_files([folder / name for name in "abc"]) as streams:
-        for stream in streams:
-            stream.write(word)
+    with atomic_files(folder, "abc") as draft:
+        for name in "abc":
+            (draft / name).write_bytes(word)
 
 def killed(operation):
     def either(*arguments, **options):
@@ -57,7 +56,8 @@ for step in range(100):
     child = os.fork()
     if child == 0:
         left = step
-        Path.replace, Path.unlink = killed(Path.replace), killed(Path.unlink)
+        for name in ("replace", "rename", "mkdir", "unlink", "rmdir"):
+            setattr(os, name, killed(getattr(os, name)))
         write(folder, b"new")
         os._exit(0)
     if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0:
@@ -77,7 +77,7 @@ def test_many_threads_save_to_one_file(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs SIGKILL")
-def test_a_kill_at_any_moment_leaves_a_whole_file(tmp_path):
+def test_a_kill_at_any_moment_leaves_a_complete_file(tmp_path):
     rng = np.random.default_rng(0)
     path = tmp_path / "f"
     for _ in range(5):
@@ -94,17 +94,17 @@ def test_a_kill_at_any_moment_leaves_a_whole_file(tmp_path):
 def test_a_set_of_files_is_never_mixed_whenever_its_writer_is_killed(tmp_path):
     subprocess.run([sys.executable, "-c", _KILLED_AT_EVERY_STEP, str(tmp_path)], check=True, timeout=300)
     folders = sorted(tmp_path.iterdir(), key=lambda folder: int(folder.name))
-    assert len(folders) > 9  # three old files step aside, three drafts take their places, three old files go
+    assert len(folders) > 10  # the commit, three moves of old files, three of new ones, three removals
     for folder in folders:
         seen = {path.name: path.read_bytes() for path in folder.iterdir() if not path.name.startswith(".")}
         assert len(set(seen.values())) <= 1, folder.name
-        committed = (folder / ".a.set").exists()
+        committed = (folder / ".a.committed").exists()
         assert committed or set(seen) == set("abc")
-        with pytest.raises(RuntimeError), whole_files([folder / name for name in "abc"]):
-            raise RuntimeError  # whoever comes next finishes what was begun, even if it then fails itself
+        with pytest.raises(RuntimeError), atomic_files(folder, "abc"):
+            raise RuntimeError  # the next writer completes what was begun, even if it then fails itself
         wanted = b"new" if committed else set(seen.values()).pop()
         assert {(folder / name).read_bytes() for name in "abc"} == {wanted}
-        assert not (folder / ".a.set").exists()
+        assert not (folder / ".a.committed").exists()
     assert sorted(os.listdir(folders[-1])) == ["a", "b", "c"]
 
 
@@ -112,9 +112,9 @@ def test_threads_that_write_one_set_take_turns(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
 
     def write(word):
-        with whole_files([tmp_path / name for name in "abc"]) as streams:
-            for stream in streams:
-                stream.write(word)
+        with atomic_files(tmp_path, "abc") as draft:
+            for name in "abc":
+                (draft / name).write_bytes(word)
 
     with ThreadPoolExecutor(8) as pool:
         for done in [pool.submit(write, b"%d" % number) for number in range(80)]:
@@ -123,24 +123,26 @@ def test_threads_that_write_one_set_take_turns(tmp_path, monkeypatch):
     assert len({(tmp_path / name).read_bytes() for name in "abc"}) == 1
 
 
-@pytest.mark.parametrize("record", [b"", b"[", b'[["../x", "a", "k"]]', b"3", b"[[1, 2]]"])
-def test_a_record_that_is_not_one_is_ignored(tmp_path, record):
-    (tmp_path / ".a.set").write_bytes(record)
+def test_other_files_of_the_folder_stay(tmp_path):
+    (tmp_path / "other").write_text("mine", encoding="utf-8")
     (tmp_path / "a").write_text("old", encoding="utf-8")
-    with whole_files([tmp_path / "a", tmp_path / "b"]) as streams:
-        for stream in streams:
-            stream.write(b"new")
-    assert sorted(os.listdir(tmp_path)) == ["a", "b"]
-    assert (tmp_path / "a").read_text(encoding="utf-8") == "new"
+    with atomic_files(tmp_path, "ab") as draft:
+        for name in "ab":
+            (draft / name).write_bytes(b"new")
+    assert {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()} == {
+        "other": "mine",
+        "a": "new",
+        "b": "new",
+    }
 
 
 def test_stale_drafts_are_removed_and_recent_ones_kept(tmp_path):
     stale, recent = tmp_path / ".f.1-abc.draft", tmp_path / ".f.1-def.draft"
     for draft in (stale, recent):
         draft.write_bytes(b"half")
-    long_ago = time.time() - 2 * module._STALE_SECONDS
+    long_ago = time.time() - 2 * STALE_SECONDS
     os.utime(stale, (long_ago, long_ago))
-    with whole_file(tmp_path / "f") as stream:
+    with atomic_write(tmp_path / "f") as stream:
         stream.write(b"x")
     assert sorted(os.listdir(tmp_path)) == [recent.name, "f"]
 
@@ -148,16 +150,16 @@ def test_stale_drafts_are_removed_and_recent_ones_kept(tmp_path):
 def test_a_folder_in_the_way_is_found_before_the_work(tmp_path):
     (tmp_path / "b").mkdir()
     (tmp_path / "a").write_text("old", encoding="utf-8")
-    with pytest.raises(IsADirectoryError), whole_files([tmp_path / "a", tmp_path / "b"]):
+    with pytest.raises(IsADirectoryError), atomic_files(tmp_path, "ab"):
         pytest.fail("the work has begun")
     assert (tmp_path / "a").read_text(encoding="utf-8") == "old"
     assert sorted(os.listdir(tmp_path)) == ["a", "b"]
 
 
-@pytest.mark.parametrize("fails_at", range(1, 7))
-def test_a_rename_that_fails_gives_back_what_was_there(tmp_path, monkeypatch, fails_at):
-    names = ("a", "b", "c")
-    for name in names:
+@pytest.mark.parametrize("fails_at", range(1, 8))
+@pytest.mark.parametrize("old", [("a", "b", "c"), ("a", "b"), ()])
+def test_a_rename_that_fails_gives_back_what_was_there(tmp_path, monkeypatch, fails_at, old):
+    for name in old:
         (tmp_path / name).write_text("old", encoding="utf-8")
     calls = 0
     replace = Path.replace
@@ -172,12 +174,14 @@ def test_a_rename_that_fails_gives_back_what_was_there(tmp_path, monkeypatch, fa
     monkeypatch.setattr(Path, "replace", failing)
 
     def write():
-        with whole_files([tmp_path / name for name in names]) as streams:
-            for stream in streams:
-                stream.write(b"new")
+        with atomic_files(tmp_path, "abc") as draft:
+            for name in "abc":
+                (draft / name).write_bytes(b"new")
 
+    if fails_at > 4 + len(old):  # the commit, the old files aside, three new ones
+        write()
+        return
     with pytest.raises(OSError, match="No space left"):
         write()
     monkeypatch.undo()
-    assert sorted(os.listdir(tmp_path)) == list(names)
-    assert {(tmp_path / name).read_text(encoding="utf-8") for name in names} == {"old"}
+    assert {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()} == dict.fromkeys(old, "old")
