@@ -24,10 +24,10 @@ from gsnmf.search.automatic import automatic_search
 from gsnmf.search.effort import Effort, Progress
 from gsnmf.search.pursuit import pursuit_choice
 from gsnmf.selection.constraints import Limits
-from gsnmf.selection.smoothed_projection import smoothed_choice
 from gsnmf.selection.successive_nonnegative import successive_nonnegative_projection
 from gsnmf.selection.successive_projection import (
     generalized_successive_projection,
+    smoothed_choice,
     successive_projection,
     successive_projection_both,
 )

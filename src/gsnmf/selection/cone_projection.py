@@ -1,5 +1,7 @@
 r"""Residuals of all columns of a matrix with respect to the cone, or the convex hull, of the chosen columns.
 
+The common part of SNPA (a hull) and XRAY (a cone).
+
 With an orthonormal basis Q of the chosen columns, C = Q R, every column splits into :math:`M_j = Q t_j + o_j`, and
 
 .. math:: \|M_j - C h\|^2 = \|t_j - R h\|^2 + \|o_j\|^2 .
@@ -15,14 +17,18 @@ import math
 
 import numpy as np
 
+from gsnmf._parallel import single_threaded_blas
 from gsnmf.matrix.projection import orthogonalised
 from gsnmf.matrix.protocol import BLOCK_BYTES, Matrix
 from gsnmf.matrix.residual_norms import ROUNDING, TIE
-from gsnmf.support.arrays import Doubles, Flags, Floats, Indices
+from gsnmf.selection.constraints import Limits
+from gsnmf.support.arrays import Axis, Doubles, Flags, Floats, Indices
 
 
 class ReducedColumns:
     """The columns of an m x n matrix in a basis of the chosen columns, and their residuals.
+
+    A subclass projects the columns on the cone or hull again after each `append` (`choose`).
 
     Attributes
     ----------
@@ -81,8 +87,33 @@ class ReducedColumns:
         """Residuals that differ by less than this count as equal."""
         return np.asarray(TIE * self._eps * self.lengths)
 
+    def choose_columns(self, rank: int, axis: Axis, limits: Limits | None) -> list[int]:
+        """Choose the included columns, then others until there are ``rank`` or none is left; return their indices.
+
+        ``axis`` says what ``limits`` are read for: the columns here may be the rows of another matrix.
+        """
+        chosen: list[int] = []
+        with single_threaded_blas():
+            if limits is not None:
+                self.open &= ~limits.excluded(axis)
+                chosen += limits.included(axis).tolist()
+                for index in chosen:
+                    self.choose(index)
+            while len(chosen) < rank and (found := self.next_column()) is not None:
+                self.choose(found)
+                chosen.append(found)
+        return chosen
+
+    def choose(self, index: int) -> None:
+        """Add a column, and project the others again."""
+        raise NotImplementedError
+
+    def next_column(self) -> int | None:
+        """Column to choose next; None if all are reproduced."""
+        return self.farthest()
+
     def append(self, index: int) -> None:
-        """Choose a column: extend the basis and the coordinates. Its weight in the other columns is zero at first."""
+        """Extend the basis and the coordinates by a column, whose weight in the other columns is zero at first."""
         k = self.size
         self._triangle[:k, k] = self._targets[index, :k]
         residual = orthogonalised(self.matrix.columns(np.array([index]))[:, 0], self.basis)

@@ -76,14 +76,8 @@ class Constraints:
 class Limits:
     """Constraints that are known to be satisfiable, in the form the search uses.
 
-    Attributes
-    ----------
-    size : int
-        Total number of columns and rows.
-    least_columns, most_columns : int
-        The smallest and the largest number of columns; the others are rows.
-    included_columns, included_rows : int arrays
-    excluded_columns, excluded_rows : bool arrays of length n and m
+    ``size`` is the total number of columns and rows, of which ``least_columns`` to ``most_columns`` are columns.
+    Included ones are indices, excluded ones masks of length n and m.
     """
 
     size: int
@@ -122,10 +116,6 @@ class Limits:
         """Which indices are never chosen."""
         return self.excluded_columns if axis == "columns" else self.excluded_rows
 
-    def least(self, axis: Axis) -> int:
-        """The smallest number of indices."""
-        return self.least_columns if axis == "columns" else self.least_rows
-
     def most(self, axis: Axis) -> int:
         """The largest number of indices."""
         return self.most_columns if axis == "columns" else self.most_rows
@@ -155,16 +145,9 @@ class Limits:
 
 
 def indices_of_names(wanted: Sequence[Any], names: Sequence[Any], kind: str) -> Indices:
-    """Positions of names, or an error that suggests the nearest known ones.
+    """Positions of the wanted names among all names, or an error that suggests the nearest known ones.
 
-    Parameters
-    ----------
-    wanted : sequence
-        The names to find.
-    names : sequence
-        All names, in the order of the matrix. The first of several equal names counts.
-    what : str
-        What error messages call ``wanted``.
+    The first of several equal names counts. ``kind`` is what error messages call ``wanted``.
 
     Examples
     --------

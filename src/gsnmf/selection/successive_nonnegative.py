@@ -28,8 +28,7 @@ from gsnmf.matrix.protocol import Matrix
 from gsnmf.results import Selection
 from gsnmf.selection.cone_projection import ReducedColumns
 from gsnmf.selection.constraints import Limits
-from gsnmf.selection.one_by_one import choose_one_by_one
-from gsnmf.support.arrays import Axis, Indices
+from gsnmf.support.arrays import Axis
 
 
 def successive_nonnegative_projection(
@@ -37,21 +36,8 @@ def successive_nonnegative_projection(
 ) -> Selection:
     """SNPA: choose ``rank`` columns, or rows, each the farthest from the convex hull of those before it and the origin.
 
-    Parameters
-    ----------
-    matrix : Matrix
-        Of shape (m, n), dense or sparse; meant for columns (rows) of equal sums, and not scaled here.
-    rank : int
-        How many to choose.
-    axis : {"columns", "rows"}
-        Rows are the columns of the transpose.
-    limits : Limits, optional
-        Included indices are chosen first, excluded ones never.
-
-    Returns
-    -------
-    Selection
-        It has fewer than ``rank`` indices if their hull contains all the others, up to rounding.
+    There are fewer than ``rank`` if their hull contains all the others, up to rounding. The matrix is not scaled here;
+    the method is meant for columns (rows) of equal sums. With ``limits``, included indices come first.
 
     Notes
     -----
@@ -70,39 +56,36 @@ def successive_nonnegative_projection(
     array([3, 1, 0, 4])
     """
     side = matrix.along(axis)
-    hull = _Hull(side, min(rank, side.shape[1]))
-    chosen = choose_one_by_one(hull, rank, hull.columns.farthest, axis, limits)
+    chosen = _Hull(side, min(rank, side.shape[1])).choose_columns(rank, axis, limits)
     return Selection.of(((axis, index) for index in chosen), f"snpa-{axis}", rank)
 
 
-class _Hull:
+class _Hull(ReducedColumns):
     """The convex hull of the chosen columns and the origin, and the nearest point in it to every column.
 
     Weights are those of the origin, in the first place, and of the chosen columns; their sum is one.
     """
 
     def __init__(self, matrix: Matrix, capacity: int) -> None:
+        super().__init__(matrix, capacity)
         n = matrix.shape[1]
-        self.columns = ReducedColumns(matrix, capacity)
         self._weights = np.zeros((n, capacity + 1))
         self._weights[:, 0] = 1.0
         self._multipliers = np.zeros(n)
 
     def choose(self, index: int) -> None:
         """Add a column, and project again the columns that it brings closer."""
-        self.columns.append(index)
-        slopes = self.columns.inside @ self.columns.triangle[:, -1]
-        self._project(np.flatnonzero(self.columns.open & (slopes > self._multipliers)))
-
-    def _project(self, indices: Indices) -> None:
-        size = self.columns.size
+        self.append(index)
+        slopes = self.inside @ self.triangle[:, -1]
+        closer = np.flatnonzero(self.open & (slopes > self._multipliers))
+        size = self.size
         points = np.zeros((size + 1, size + 1))
-        points[1:, 1:] = self.columns.triangle.T
-        targets = np.zeros((indices.size, size + 1))
-        targets[:, 1:] = self.columns.targets[indices]
-        weights = self._weights[indices, : size + 1]
-        residuals, multipliers = np.empty_like(targets), np.empty(indices.size)
+        points[1:, 1:] = self.triangle.T
+        targets = np.zeros((closer.size, size + 1))
+        targets[:, 1:] = self.targets[closer]
+        weights = self._weights[closer, : size + 1]
+        residuals, multipliers = np.empty_like(targets), np.empty(closer.size)
         project_on_hull(weights, residuals, multipliers, points, targets)
-        self._weights[indices, : size + 1] = weights
-        self._multipliers[indices] = multipliers
-        self.columns.inside[indices] = residuals[:, 1:]
+        self._weights[closer, : size + 1] = weights
+        self._multipliers[closer] = multipliers
+        self.inside[closer] = residuals[:, 1:]

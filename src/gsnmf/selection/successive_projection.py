@@ -1,4 +1,4 @@
-r"""Successive projection: SPA, SPA* and the generalized successive projection algorithm, GSPA.
+r"""Successive projection: SPA, SPA*, smoothed SPA and the generalized successive projection algorithm, GSPA.
 
 GSPA chooses at each step the column p or row q with the largest residual,
 
@@ -11,6 +11,11 @@ The residual is never formed (`gsnmf.matrix.projection`): a step is two products
 whole costs O(nnz(M) r + (m + n) r^2) with O((m + n) r) memory. For a Dask array, vectors with one entry per row stay
 with the chunks (`gsnmf.matrix.chunked`) or are not needed.
 
+Smoothed SPA, SSPA, makes each factor the mean of a few columns. If every factor occurs several times, with different
+noise, the mean of its copies is closer to it than any single one. A step takes the residual :math:`u = P^\perp M(:, c)`
+that is longest and the p columns with the largest products :math:`u^T M(:, j)`, which are the copies of one factor as
+far as the noise allows, and projects on the orthogonal complement of their mean.
+
 References
 ----------
 J. Pan, N. Gillis, Generalized separable nonnegative matrix factorization, IEEE TPAMI 43 (2021),
@@ -19,19 +24,20 @@ M. Araujo et al., The successive projections algorithm for variable selection, C
 Laboratory Systems 57 (2001), doi:10.1016/S0169-7439(01)00119-8.
 N. Gillis, S. Vavasis, Fast and robust recursive algorithms for separable NMF, IEEE TPAMI 36 (2014),
 doi:10.1109/TPAMI.2013.226.
+N. Nadisic, N. Gillis, C. Kervazo, Smoothed separable nonnegative matrix factorization, arXiv:2110.05528 (2021).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from gsnmf.matrix.projection import Projection
-from gsnmf.matrix.protocol import Matrix
+from gsnmf.matrix.projection import Projection, ResidualSide
+from gsnmf.matrix.protocol import Matrix, largest_of
 from gsnmf.matrix.residual_norms import tie_factor
-from gsnmf.results import Selection
+from gsnmf.results import Choice, Mixtures, Selection
 from gsnmf.results.checkpoint import Checkpoint
 from gsnmf.selection.constraints import Limits
-from gsnmf.support.arrays import COLUMNS_AND_ROWS, Axes, Axis
+from gsnmf.support.arrays import COLUMNS_AND_ROWS, Axes, Axis, Indices
 
 _Picks = list[tuple[Axis, int]]
 
@@ -90,6 +96,56 @@ def generalized_successive_projection(
         (pick,) = best.items()
         _choose(projection, picks, pick, rank, checkpoint)
     return Selection.of(picks, "gspa", rank)
+
+
+def smoothed_choice(matrix: Matrix, rank: int, *, axis: Axis, members: int, limits: Limits | None = None) -> Choice:
+    """SSPA: ``rank`` means of ``members`` columns, or rows, each.
+
+    With ``limits`` it starts from the included indices, each a factor of its own, and ignores the excluded ones.
+
+    Examples
+    --------
+    Two factors, each occurring twice:
+
+    >>> from gsnmf.matrix import wrap
+    >>> matrix = wrap(np.array([[2.0, 2.1, 0.0, 0.0], [0.0, 0.0, 1.0, 1.1]]))
+    >>> smoothed_choice(matrix, 2, axis="columns", members=2).mixtures.column_mixture.toarray().T
+    array([[0.5, 0.5, 0. , 0. ],
+           [0. , 0. , 0.5, 0.5]])
+    """
+    side = matrix.along(axis)
+    named = (limits.included(axis), np.flatnonzero(limits.excluded(axis))) if limits is not None else None
+    groups = smoothed_groups(side, rank, members, named)
+    pairs = [(group, np.ones(group.size)) for group in groups]
+    columns, rows = (pairs, []) if axis == "columns" else ([], pairs)
+    mixtures = Mixtures.of(columns, rows, matrix.shape, members, dtype=matrix.dtype)
+    selection = Selection.of_indices(mixtures.leading_columns, mixtures.leading_rows, f"smooth-spa-{axis}", rank)
+    return Choice(selection, mixtures=mixtures if members > 1 else None)
+
+
+def smoothed_groups(
+    matrix: Matrix, rank: int, members: int, named: tuple[Indices, Indices] | None = None
+) -> list[Indices]:
+    """Columns whose means are the factors, the most extreme first; fewer than ``rank`` if they explain everything.
+
+    ``named`` are the included columns and the excluded ones.
+    """
+    side = ResidualSide(matrix, rank)
+    included, excluded = named or (np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp))
+    side.exclude(excluded)
+    groups = [np.array([j]) for j in included]
+    for group in groups:
+        side.project(matrix.columns(group)[:, 0])
+    while len(groups) < rank and (farthest := side.farthest()) is not None:
+        products = np.asarray(matrix.T.dot(side.direction(farthest)), dtype=np.float64)
+        products[excluded] = -np.inf
+        products[farthest] = np.inf  # even if rounding has left nothing of its product
+        group = largest_of(products, members)
+        group = group[products[group] > 0]
+        if not side.project(matrix.columns(group).mean(axis=1)):
+            break
+        groups.append(group)
+    return groups
 
 
 def _choose(

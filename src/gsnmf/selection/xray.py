@@ -31,7 +31,6 @@ ICML 2013, doi:10.48550/arXiv.1210.1190.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Literal, get_args
 
 import numpy as np
@@ -42,7 +41,6 @@ from gsnmf.matrix.residual_norms import TIE
 from gsnmf.results import Selection
 from gsnmf.selection.cone_projection import ReducedColumns, first_of_largest
 from gsnmf.selection.constraints import Limits
-from gsnmf.selection.one_by_one import choose_one_by_one
 from gsnmf.support.arrays import Axis, Doubles, Floats, Indices
 
 Rule = Literal["max", "dist", "greedy"]
@@ -58,26 +56,10 @@ _GRAM_BYTES = 1 << 28
 def xray(matrix: Matrix, rank: int, *, rule: Rule = "max", axis: Axis, limits: Limits | None = None) -> Selection:
     """XRAY: choose ``rank`` columns, or rows, that are extreme rays of the cone of all of them.
 
-    Parameters
-    ----------
-    matrix : Matrix
-        Of shape (m, n), dense or sparse. Columns (rows) can have any lengths: for a separable matrix these change only
-        the order of choice. Dividing columns by their sums makes rare, noisy ones stand out.
-    rank : int
-        How many to choose.
-    rule : {"max", "dist", "greedy"}
-        How to find the column outside the cone, or with "greedy" directly the one to choose; see above. All but
-        "greedy" recover the columns K of any matrix M = M[:, K] H with H nonnegative, as long as none of these is in
-        the cone of the others.
-    axis : {"columns", "rows"}
-        Rows are the columns of the transpose.
-    limits : Limits, optional
-        What is included is chosen first, what is excluded never.
-
-    Returns
-    -------
-    Selection
-        It has fewer than ``rank`` indices if their cone contains all the others, up to rounding.
+    There are fewer than ``rank`` if their cone contains all the others, up to rounding. Rules other than "greedy"
+    recover the columns K of any matrix M = M[:, K] H with H nonnegative, as long as none of these is in the cone of the
+    others. Lengths of columns then change only the order of choice; dividing columns by their sums makes rare, noisy
+    ones stand out. With ``limits``, included indices come first.
 
     Notes
     -----
@@ -107,69 +89,66 @@ def xray(matrix: Matrix, rank: int, *, rule: Rule = "max", axis: Axis, limits: L
     if rule not in get_args(Rule):
         raise ValueError(f"rule must be one of {', '.join(map(repr, get_args(Rule)))}; got {rule!r}.")
     side = matrix.along(axis)
-    cone = _Cone(side, min(rank, side.shape[1]))
-    scores = None if rule == "max" else _Scores(cone, rule)
-    chosen = choose_one_by_one(cone, rank, partial(_next, cone, scores), axis, limits)
+    cone = _Cone(side, min(rank, side.shape[1]), rule)
+    chosen = cone.choose_columns(rank, axis, limits)
     return Selection.of(((axis, index) for index in chosen), f"xray-{axis}", rank)
 
 
-def _next(cone: _Cone, scores: _Scores | None) -> int | None:
-    """Column to choose; None if all are in the cone."""
-    outside = cone.columns.farthest()
-    if outside is None:
-        return None
-    if scores is None:
-        return cone.extreme_ray(outside, cone.residual(outside))
-    while cone.columns.open.any():
-        best = scores.best()
-        if scores.rule == "greedy":
-            return best
-        residual = cone.residual(best)
-        if not cone.columns.is_zero(best, residual):
-            return cone.extreme_ray(best, residual)
-    return None
-
-
-class _Cone:
+class _Cone(ReducedColumns):
     """The cone of the chosen columns, and the nearest point in it to every column.
 
     Weights are those of the chosen columns scaled to unit length.
     """
 
-    def __init__(self, matrix: Matrix, capacity: int) -> None:
-        self.matrix = matrix
-        self.columns = ReducedColumns(matrix, capacity)
+    def __init__(self, matrix: Matrix, capacity: int, rule: Rule) -> None:
+        super().__init__(matrix, capacity)
         self._weights = np.zeros((matrix.shape[1], capacity))
-        self._eps = float(np.finfo(matrix.dtype).eps)
         sums = matrix.column_sums
-        self._spread = np.divide(self.columns.lengths, sums, out=np.zeros_like(sums), where=sums > 0)
+        self._spread = np.divide(self.lengths, sums, out=np.zeros_like(sums), where=sums > 0)
+        self._scores = None if rule == "max" else _Scores(self, rule)
+
+    def next_column(self) -> int | None:
+        """Column to choose; None if all are in the cone."""
+        outside = self.farthest()
+        if outside is None:
+            return None
+        if self._scores is None:
+            return self.extreme_ray(outside, self.residual(outside))
+        while self.open.any():
+            best = self._scores.best()
+            if self._scores.rule == "greedy":
+                return best
+            residual = self.residual(best)
+            if not self.is_zero(best, residual):
+                return self.extreme_ray(best, residual)
+        return None
 
     @property
     def weights(self) -> Doubles:
         """Weights of every column, one row per column, shape (n, k)."""
-        return self._weights[:, : self.columns.size]
+        return self._weights[:, : self.size]
 
     @property
-    def triangle(self) -> Doubles:
-        """The chosen columns, of unit length, in the basis of `ReducedColumns`."""
-        triangle = self.columns.triangle
+    def unit_triangle(self) -> Doubles:
+        """The chosen columns at unit length, in their basis."""
+        triangle = self.triangle
         return np.asarray(triangle / np.linalg.norm(triangle, axis=0), order="C")
 
     def choose(self, index: int) -> None:
         """Take in a column, and project again those that it brings closer."""
-        self.columns.append(index)
-        triangle = self.triangle
-        slopes = self.columns.inside @ triangle[:, -1]
-        closer = np.flatnonzero(self.columns.open & (slopes > 0.0))
-        targets, weights = self.columns.targets[closer], self.weights[closer]
+        self.append(index)
+        triangle = self.unit_triangle
+        slopes = self.inside @ triangle[:, -1]
+        closer = np.flatnonzero(self.open & (slopes > 0.0))
+        targets, weights = self.targets[closer], self.weights[closer]
         weights[:, -1] = 1.0  # any positive number: the new column must take part
         nonnegative_least_squares(weights, triangle, targets)
         self.weights[closer] = weights
-        self.columns.inside[closer] = targets - weights @ triangle.T
+        self.inside[closer] = targets - weights @ triangle.T
 
     def residual(self, index: int) -> Floats:
         """Residual of one column."""
-        return self.columns.residuals(np.array([index]))[:, 0]
+        return self.residuals(np.array([index]))[:, 0]
 
     def extreme_ray(self, outside: int, direction: Floats) -> int:
         """Column of the largest inner product with the residual of column ``outside``, all scaled to unit l1 norm.
@@ -178,13 +157,12 @@ class _Cone:
         is orthogonal to the nearest point in the cone. That is how it is computed here: where a column is much longer
         than its residual, rounding could make the product negative, and no column would be left to choose.
         """
-        open_columns = self.columns.open
-        heights = np.zeros(open_columns.size)
-        np.divide(self.matrix.T.dot(direction), self.matrix.column_sums, out=heights, where=open_columns)
+        heights = np.zeros(self.open.size)
+        np.divide(self.matrix.T.dot(direction), self.matrix.column_sums, out=heights, where=self.open)
         squared_length = float(np.vdot(direction, direction))
         heights[outside] = max(heights[outside], squared_length / self.matrix.column_sums[outside])
         rounding = TIE * self._eps * float(np.linalg.norm(direction)) * self._spread
-        highest = open_columns & (heights + rounding >= np.max(heights, where=open_columns, initial=0.0))
+        highest = self.open & (heights + rounding >= np.max(heights, where=self.open, initial=0.0))
         return first_of_largest(self._spread, highest, self._eps)
 
 
@@ -199,7 +177,7 @@ class _Scores:
         self.rule = rule
         self._cone = cone
         self._weights = cone.weights
-        lengths = cone.columns.lengths
+        lengths = cone.lengths
         self._units = np.where(lengths > 0, lengths, 1.0) if rule == "greedy" else np.ones_like(lengths)
         # sum_i (M_i' M_j)^2 <= sum_i (M_i' M_j) |M_i| |M_j|
         image = cone.matrix.dot(lengths.astype(cone.matrix.dtype))
@@ -212,7 +190,7 @@ class _Scores:
     def best(self) -> int:
         """First index of the largest score."""
         self._raise()
-        open_columns, eps = self._cone.columns.open, float(np.finfo(self._cone.matrix.dtype).eps)
+        open_columns, eps = self._cone.open, float(np.finfo(self._cone.matrix.dtype).eps)
         limit = max(1, BLOCK_BYTES // (max(self._cone.matrix.shape) * self._cone.matrix.dtype.itemsize))
         block, best = _FIRST_BLOCK, 0.0
         unknown = open_columns.copy()
@@ -230,7 +208,7 @@ class _Scores:
         """Raise the bounds by what the scores may have gained in the last step."""
         weights, k = self._cone.weights, self._weights.shape[1]
         lost = np.maximum(0.0, self._weights - weights[:, :k])
-        inner = (self._cone.columns.targets @ self._cone.triangle)[:, :k]
+        inner = (self._cone.targets @ self._cone.unit_triangle)[:, :k]
         factor, rows = (lost, inner) if self.rule == "greedy" else (inner, lost)
         gained = np.einsum("jk,jk->j", rows @ (factor.T @ factor), rows)
         self._bounds += np.sqrt(np.maximum(0.0, gained)) / self._units
@@ -238,8 +216,8 @@ class _Scores:
 
     def _exact(self, indices: Indices) -> Doubles:
         """R'M = M'M - F T', with T the coordinates of the columns and F those of their approximations."""
-        columns = self._cone.columns
-        fitted, targets = columns.targets - columns.inside, columns.targets
+        targets = self._cone.targets
+        fitted = targets - self._cone.inside
         left, right = (targets, fitted) if self.rule == "greedy" else (fitted, targets)
         rows = self._gram_rows(indices)
         rows -= left[indices].astype(rows.dtype) @ right.T.astype(rows.dtype)

@@ -15,7 +15,7 @@ from gsnmf.applications.unmixing.preconditioning import preconditioned_projectio
 from gsnmf.applications.unmixing.vca import vertex_component_analysis
 from gsnmf.factorization.functions import select
 from gsnmf.matrix import wrap
-from gsnmf.selection.smoothed_projection import smoothed_groups
+from gsnmf.selection.successive_projection import smoothed_groups
 from gsnmf.support.arrays import Floats, Indices
 
 Mix = Callable[[Floats, int, int], list[Indices]]

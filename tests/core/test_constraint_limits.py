@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gsnmf.selection.constraints import Constraints, indices_of_names
+from gsnmf import Constraints
+from gsnmf.selection.constraints import indices_of_names
 
 SHAPE = (6, 8)
 

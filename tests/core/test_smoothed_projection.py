@@ -10,7 +10,7 @@ from gsnmf.applications import unmix
 from gsnmf.applications.unmixing.spectral_distances import match_spectra
 from gsnmf.applications.unmixing.synthetic import planted_scene
 from gsnmf.matrix import wrap
-from gsnmf.selection.smoothed_projection import smoothed_groups
+from gsnmf.selection.successive_projection import smoothed_groups
 
 COPIES = 8
 
