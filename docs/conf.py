@@ -40,7 +40,7 @@ PRIVATE = [
     "choice",
     "convex.penalties",
     "convex.solve",
-    "explanation",
+    "diagnostics",
     "factorization",
     "nmf.latent_representation",
     "nmf.observed_hals",

@@ -15,7 +15,7 @@ from scipy.optimize import nnls
 import gsnmf
 import gsnmf.results.checkpoint
 from gsnmf.datasets import fully_random, planted
-from gsnmf.explanation.residuals import Explanation
+from gsnmf.diagnostics import Explanation
 from gsnmf.matrix import wrap
 from gsnmf.metrics import relative_error
 from gsnmf.selection.successive_projection import generalized_successive_projection, successive_projection
@@ -539,7 +539,7 @@ class TestLazyResults:
         assert "strongest rows" in found._repr_html_()
 
     def test_too_long_a_left_factor_is_not_held(self, monkeypatch):
-        monkeypatch.setattr("gsnmf.explanation.residuals._MOST_BYTES", 8 * 100)
+        monkeypatch.setattr("gsnmf.diagnostics._MOST_BYTES", 8 * 100)
         with pytest.raises(ValueError, match=r"at most 100 entries; got 60 x 6\. Factorize some of the rows"):
             Explanation(self.result()).residuals("rows")
         assert len(Explanation(self.result()).factors()) == 6

@@ -6,8 +6,7 @@ import scipy.sparse as sp
 
 import gsnmf
 from gsnmf.datasets import fully_random, planted
-from gsnmf.explanation.comparison import compare
-from gsnmf.explanation.residuals import Explanation
+from gsnmf.diagnostics import Explanation, compare
 from gsnmf.matrix import wrap
 
 
@@ -47,7 +46,7 @@ def test_strongest_factor_has_the_largest_part(result):
 
 
 def test_factors(result):
-    factors = Explanation(result).factors(6)
+    factors = result.factors(6)
     assert [f.index for f in factors if f.axis == "columns"] == result.columns.tolist()
     assert [f.index for f in factors if f.axis == "rows"] == result.rows.tolist()
     assert sum(f.share for f in factors) == pytest.approx(1)
@@ -105,7 +104,7 @@ def test_block_residuals_are_the_same_dense_and_sparse():
 def test_zero_matrix(sparse):
     matrix = sp.csr_array((4, 3)) if sparse else np.zeros((4, 3))
     explanation = Explanation(gsnmf.factorize(matrix, 2))
-    assert explanation.factors() == ()
+    assert explanation.result.factors() == ()
     assert explanation.residuals("rows").relative_errors.tolist() == [0] * 4
     assert explanation.residuals("columns").strongest.tolist() == [-1] * 3
     assert explanation.rank_path().errors.tolist() == [0]
@@ -140,7 +139,7 @@ class TestComparison:
         assert found.svd_note == found.nmf_note == "not computed: too much work at this size"
 
     def test_nmf_only_when_asked_for(self, monkeypatch):
-        monkeypatch.setattr("gsnmf.explanation.comparison.hals", None)
+        monkeypatch.setattr("gsnmf.diagnostics.hals", None)
         found = compare(gsnmf.factorize(fully_random(0.1, random_state=0).matrix, 6, method="gspa"))
         assert (found.nmf_quality, found.nmf_note) == (None, "")
         assert found.svd_quality > 0

@@ -13,8 +13,7 @@ from gsnmf.applications import topics
 from gsnmf.applications.topic_modelling.reporting import gather_documents
 from gsnmf.commands import run
 from gsnmf.datasets.readers.labelled import LabelledMatrix
-from gsnmf.explanation.comparison import NO_COMPARISON
-from gsnmf.explanation.residuals import Explanation
+from gsnmf.diagnostics import NO_COMPARISON, Explanation
 from gsnmf.reports.documents import render_documents
 from gsnmf.reports.findings import gather, summary
 from gsnmf.reports.page import render_report

@@ -10,8 +10,7 @@ from sklearn.datasets import load_digits
 
 import gsnmf
 from gsnmf.datasets import planted
-from gsnmf.explanation.comparison import compare
-from gsnmf.explanation.residuals import Explanation
+from gsnmf.diagnostics import Explanation, compare
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("agg")
@@ -57,7 +56,7 @@ def test_factor(result, members):
     count = result.matrix.shape[1 if members == "columns" else 0]
     names = [f"$n{i}" for i in range(count)]
     axes = plotting.plot_factor(result, 0, members=members, names=names, n_strongest=3)
-    factor = Explanation(result).factors(3)[0]
+    factor = result.factors(3)[0]
     expected = factor.column_strengths if members == "columns" else factor.row_strengths
     np.testing.assert_array_equal([bar.get_width() for bar in axes.patches], expected)
     indices = factor.columns if members == "columns" else factor.rows

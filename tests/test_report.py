@@ -12,8 +12,7 @@ import scipy.sparse as sp
 
 import gsnmf
 from gsnmf.datasets import LabelledMatrix, planted
-from gsnmf.explanation.comparison import NO_COMPARISON, compare
-from gsnmf.explanation.residuals import Explanation
+from gsnmf.diagnostics import NO_COMPARISON, Explanation, compare
 from gsnmf.reports.charts import histogram, rank_chart
 from gsnmf.reports.findings import gather, summary
 from gsnmf.reports.page import render_report, write_report
@@ -283,8 +282,8 @@ class TestCharts:
             x, y = np.array([point.split(",") for point in line.points.split()], dtype=float).T
             assert np.all(np.diff(x) > 0)
             assert np.all(np.diff(y) < 0)
-            assert chart.left <= x.min() <= x.max() <= chart.right
-            assert y.max() == chart.bottom
+            assert chart.frame.left <= x.min() <= x.max() <= chart.frame.right
+            assert y.max() == chart.frame.bottom
         assert abs(chart.lines[0].label_y - chart.lines[1].label_y) >= 17
         assert [label for _, label in chart.x_ticks] == ["0", "1", "2"]
 

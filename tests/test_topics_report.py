@@ -15,7 +15,7 @@ from gsnmf.applications.topic_modelling.reporting import gather_documents
 from gsnmf.benchmarks.topics import compare_on_many, compare_on_tables, measure, simulated_documents
 from gsnmf.commands import run
 from gsnmf.datasets.paper import PaperMatrix
-from gsnmf.explanation.comparison import compare
+from gsnmf.diagnostics import compare
 from gsnmf.reports.documents import render_documents
 from gsnmf.reports.findings import Substitute
 from gsnmf.support.formatting import percent

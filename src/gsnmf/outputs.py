@@ -13,10 +13,10 @@ from gsnmf.applications.topic_modelling.saving import FORMAT as TOPICS
 from gsnmf.applications.unmixing.result import FORMAT as UNMIXING
 from gsnmf.applications.unmixing.result import Unmixing
 from gsnmf.datasets.readers.labelled import LabelledMatrix
+from gsnmf.diagnostics import NO_COMPARISON
 from gsnmf.estimators.gsnmf import GSNMF
 from gsnmf.estimators.naming import index_names, names_out
 from gsnmf.estimators.saving import FORMAT as MODEL
-from gsnmf.explanation.comparison import NO_COMPARISON
 from gsnmf.factorization.saving import load_result, save_result
 from gsnmf.reports.cells import write_cells
 from gsnmf.reports.findings import gather

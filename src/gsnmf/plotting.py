@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gsnmf.datasets.readers.labelled import LabelledMatrix
-from gsnmf.explanation.comparison import NO_COMPARISON, Comparison, compare
-from gsnmf.explanation.residuals import Explanation
+from gsnmf.diagnostics import NO_COMPARISON, Comparison, Explanation, compare
 from gsnmf.matrix.checks import check_count, check_indices
 from gsnmf.results import Factorization
 from gsnmf.search.ranks import RankPath
@@ -48,7 +47,7 @@ def plot_comparison(result: Factorization, *, comparison: Comparison | None = No
     ----------
     result : Factorization
     comparison : Comparison, optional
-        The output of `gsnmf.explanation.comparison.compare`, computed by default; what it leaves out is not drawn.
+        The output of `gsnmf.diagnostics.compare`, computed by default; what it leaves out is not drawn.
     ax : Axes, optional
 
     Returns
@@ -113,7 +112,7 @@ def plot_factor(
     >>> [label.get_text() for label in axes.get_yticklabels()]
     ['milk', 'tea']
     """
-    factors = Explanation(result).factors(n_strongest)
+    factors = result.factors(check_count(n_strongest, "n_strongest"))
     if not 0 <= number < len(factors):
         raise ValueError(f"number must be in [0, {len(factors) - 1}]; got {number}.")
     factor = factors[number]
@@ -175,7 +174,7 @@ def plot_rank_path(
     result : RankPath or Factorization
         The output of `gsnmf.rank_path`; or a result, whose columns and rows are added most useful first.
     comparison : Comparison, optional
-        The output of `gsnmf.explanation.comparison.compare`; computed by default for a result.
+        The output of `gsnmf.diagnostics.compare`; computed by default for a result.
     ax : Axes, optional
 
     Returns

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from gsnmf.datasets.readers.labelled import LabelledMatrix
-from gsnmf.explanation.comparison import compare
+from gsnmf.diagnostics import compare
 from gsnmf.factorization.functions import factorize
 from gsnmf.matrix.checks import check_matrix
 from gsnmf.reports.findings import Bar, Findings, gather

@@ -31,7 +31,7 @@ from gsnmf.commands.wishes import read_wishes
 from gsnmf.datasets.readers import FORMATS, STREAMED_FORMATS, LabelledMatrix, read_matrix
 from gsnmf.datasets.readers.files import STANDARD_INPUT
 from gsnmf.datasets.weighting import normalize_rows, tf_idf
-from gsnmf.explanation.comparison import NO_COMPARISON, compare
+from gsnmf.diagnostics import NO_COMPARISON, compare
 from gsnmf.factorization.missing import solve_held
 from gsnmf.factorization.path import Request
 from gsnmf.factorization.registry import methods

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from gsnmf.datasets.readers.labelled import LabelledMatrix
+from gsnmf.diagnostics import NO_COMPARISON
 from gsnmf.estimators.saving import packed_result
-from gsnmf.explanation.comparison import NO_COMPARISON
 from gsnmf.factorization.saving import unpacked
 from gsnmf.reports.findings import Findings, gather
 from gsnmf.results import Factorization

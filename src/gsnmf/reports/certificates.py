@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gsnmf.explanation.comparison import Comparison
+from gsnmf.diagnostics import Comparison
 from gsnmf.factorization.registry import methods
 from gsnmf.results import Factorization, Mixtures, SearchRecord
 from gsnmf.support.formatting import counted, percent

@@ -10,8 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from gsnmf.datasets.readers.labelled import LabelledMatrix
-from gsnmf.explanation.comparison import Comparison, compare
-from gsnmf.explanation.residuals import Explanation, Residuals
+from gsnmf.diagnostics import Comparison, Explanation, Residuals, compare
 from gsnmf.model_selection.rank_choice import RankChoice
 from gsnmf.model_selection.side_map import SideMap
 from gsnmf.model_selection.stability import Stability
@@ -216,7 +215,7 @@ def gather(
             _view(k + 1, factor, explanation, named, substitutes.get(k, ())),
             stability=None if stability is None else float(stability.overall[k]),
         )
-        for k, factor in enumerate(explanation.factors())
+        for k, factor in enumerate(result.factors())
     )
     steps = _steps(explanation, factors, comparison)
     matrix_picture, residual_picture = explanation.pictures()

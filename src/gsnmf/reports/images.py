@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gsnmf.datasets.readers.labelled import LabelledMatrix
-from gsnmf.explanation.residuals import Explanation
+from gsnmf.diagnostics import Explanation
 from gsnmf.reports.pictures import grey_picture
 from gsnmf.results import Factor
 from gsnmf.support.arrays import Axis, Floats, Indices
@@ -52,7 +52,7 @@ def image_findings(explanation: Explanation, data: LabelledMatrix) -> ImageFindi
         return None
     height, width = data.image_shape
     by_rows = data.pixels == "columns"
-    factors = explanation.factors(1)
+    factors = explanation.result.factors(1)
     images = [k for k, factor in enumerate(factors) if factor.axis != data.pixels]
     pixels = dict.fromkeys(int(p) for factor in factors if factor.axis == data.pixels for p in factor.members)
     held = explanation.matrix

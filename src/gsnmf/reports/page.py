@@ -6,7 +6,6 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gsnmf.reports import charts
 from gsnmf.reports.findings import UNEXPLAINED, Findings
 from gsnmf.support.atomic_files import atomic_write
 from gsnmf.support.formatting import counted, grouped, percent, price
@@ -40,5 +39,4 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(percent=percent, counted=counted, grouped=grouped, price=price)
-    environment.globals.update(chart_width=charts.WIDTH, chart_height=charts.HEIGHT)
     return environment

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from gsnmf.applications.marker_genes.input import Cells
-from gsnmf.explanation.comparison import compare
+from gsnmf.diagnostics import compare
 from gsnmf.factorization.functions import factorize
 from gsnmf.matrix.checks import check_count, check_rank
 from gsnmf.support.arrays import Doubles, Floats, Indices, RawMatrix

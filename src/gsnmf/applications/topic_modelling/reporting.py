@@ -10,7 +10,7 @@ import numpy as np
 from gsnmf.applications.topic_modelling.dates import periods
 from gsnmf.applications.topic_modelling.drawing import hue, time_chart, topic_map
 from gsnmf.applications.topic_modelling.passages import Passage
-from gsnmf.explanation.comparison import compare
+from gsnmf.diagnostics import compare
 from gsnmf.matrix.protocol import largest_of
 from gsnmf.reports.documents import DocumentFindings, DocumentRow, GroupTable, Quotation, TimeChart, TopicCard, Word
 from gsnmf.reports.findings import Substitute
