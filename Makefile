@@ -22,11 +22,13 @@ export UV_SYSTEM_CERTS ?= true
 install = { $(1)/bin/python $(PIP) uv && $(1)/bin/python -m uv pip install --quiet --python $(1)/bin/python $(2); } || \
 	$(1)/bin/python $(PIP) $(2)
 
-.PHONY: demo test test-all coverage test-lowest hostile lint types format docs dist clean help
+.PHONY: demo reproduce bench test test-all coverage test-lowest hostile lint types format docs dist clean help
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    factorize Python's documentation and scikit-learn's digits; reports in report/"
+	@echo "make reproduce NAMES='documents faces' ARGS=--quick  figures and tables of the paper, by default all; an interrupted run goes on"
+	@echo "make bench NAME=selection ARGS=--quick  run a benchmark; without a name they are listed"
 	@echo "make test    run the quick tests"
 	@echo "make test-all  run all tests, those that take minutes too"
 	@echo "make coverage  run all tests and print which lines and branches of the package none of them reaches"
@@ -41,6 +43,12 @@ help:
 
 demo: $(VENV)/installed-cli
 	$(BIN)/gsnmf demo
+
+reproduce: $(VENV)/installed-test
+	$(BIN)/python -m reproduction $(NAMES) $(ARGS)
+
+bench: $(VENV)/installed-test
+	$(BIN)/python -m benchmarks$(NAME:%=.%) $(ARGS)
 
 # One process per core, each with one thread: faster than one process whose kernels share the cores
 PYTEST := pytest -n auto --dist worksteal

@@ -42,7 +42,6 @@ PRIVATE = [
     "convex.solve",
     "diagnostics",
     "factorization",
-    "nmf.latent_representation",
     "nmf.observed_hals",
     "search",
     "weights",

@@ -91,7 +91,7 @@ def jasper():
     """The Jasper Ridge scene, height x width x bands, and its true spectra; skipped where the file is missing."""
     import numpy as np
 
-    from gsnmf.datasets.paper import load
+    from reproduction.matrices import load
 
     try:
         data = load("jasper")
@@ -103,7 +103,7 @@ def jasper():
 @pytest.fixture(scope="session")
 def paper():
     """Reader of the paper's matrices; tests that use it are skipped where the files are not at hand."""
-    from gsnmf.datasets.paper import DATA_VARIABLE, missing_data, paper_matrix
+    from reproduction.matrices import DATA_VARIABLE, missing_data, paper_matrix
 
     if not os.environ.get(DATA_VARIABLE):
         pytest.skip(f"the paper's data: {DATA_VARIABLE} names no folder")

@@ -4,13 +4,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
 
 import gsnmf
-from gsnmf import benchmarks
 from gsnmf.commands import COMMANDS, app, run
 
 
@@ -23,7 +22,7 @@ def test_version():
 def test_help_names_the_commands(arguments):
     outcome = CliRunner().invoke(app, arguments)
     assert outcome.exit_code == 0
-    for command in ("factorize", "topics", "demo", "bench"):
+    for command in ("factorize", "topics", "demo"):
         assert command in outcome.output
 
 
@@ -73,44 +72,30 @@ def test_disk_error_while_writing(tmp_path, capsys, monkeypatch):
     assert_one_line(capsys, "digits.html: Read-only file system")
 
 
-@pytest.mark.parametrize("arguments", [["unknown"], ["demo", "--unknown"], ["bench", "unknown"], ["demo", "--out"]])
+@pytest.mark.parametrize("arguments", [["unknown"], ["demo", "--unknown"], ["bench"], ["demo", "--out"]])
 def test_wrong_arguments(arguments, capsys):
     assert run(arguments) == 2
     assert_one_line(capsys, "")
 
 
-@pytest.mark.parametrize("arguments", [["--debug", "bench", "boom"], ["bench", "boom", "--debug"]])
+@pytest.mark.parametrize("arguments", [["--debug", "demo"], ["demo", "--debug"]])
 def test_debug_shows_the_traceback(arguments, boom):
     with pytest.raises(RuntimeError, match="first line"):
         run(arguments)
 
 
 def test_error_of_several_lines_becomes_one(boom, capsys):
-    assert run(["bench", "boom"]) == 1
+    assert run(["demo"]) == 1
     assert_one_line(capsys, "first line second line")
 
 
-def test_interrupt(boom, capsys, monkeypatch):
-    def interrupt(quick):
+def test_interrupt(capsys, monkeypatch):
+    def interrupt(stage):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(boom, "run", interrupt)
-    assert run(["bench", "boom"]) == 130
+    monkeypatch.setattr("gsnmf.commands.demo.run_demo", interrupt)
+    assert run(["demo"]) == 130
     assert len(capsys.readouterr().err.splitlines()) <= 1
-
-
-def test_bench_lists_and_runs(boom, capsys, monkeypatch):
-    calls = []
-    monkeypatch.setattr(boom, "run", calls.append)
-    assert run(["bench"]) == 0
-    assert capsys.readouterr().out.split() == ["boom"]
-    assert run(["bench", "boom"]) == run(["bench", "boom", "--quick"]) == 0
-    assert calls == [False, True]
-
-
-def test_every_benchmark_has_a_run_function():
-    for name in benchmarks.available():
-        assert callable(benchmarks.load(name))
 
 
 def test_missing_library_is_named():
@@ -129,16 +114,12 @@ def test_entry_point():
 
 @pytest.fixture
 def boom(monkeypatch):
-    """A benchmark that fails, the only one there is."""
+    """A command that fails."""
 
-    def fail(quick):
+    def fail(stage):
         raise RuntimeError("first line\nsecond line")
 
-    module = ModuleType("gsnmf.benchmarks.boom")
-    module.run = fail
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    monkeypatch.setattr(benchmarks, "available", lambda: ["boom"])
-    return module
+    monkeypatch.setattr("gsnmf.commands.demo.run_demo", fail)
 
 
 def assert_one_line(capsys, expected):

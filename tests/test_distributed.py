@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 import gsnmf
-from gsnmf.benchmarks._measuring import resident_bytes
+from benchmarks._measuring import resident_bytes
 from processes import PATIENCE, all_ended, hear_interrupts, wait_until
 
 dask = pytest.importorskip("dask")

@@ -23,7 +23,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import gsnmf
-from gsnmf import GSNMF, GSNMFSelector, benchmarks
+from gsnmf import GSNMF, GSNMFSelector
 from gsnmf._kernels.announcement import announced_compilation
 from gsnmf._kernels.jit import dispatcher
 from gsnmf.datasets import planted
@@ -532,21 +532,6 @@ class TestSelector:
 
     def test_no_more_features_than_there_are(self, X):
         assert GSNMFSelector(400).fit(X).get_support().sum() <= 40
-
-
-@pytest.mark.long
-def test_benchmark_prints_every_comparison_with_its_target(capsys):
-    benchmarks.load("estimator")(True)
-    lines = capsys.readouterr().out.splitlines()
-    for name, target in {
-        "25 anchors, 25 samples": ">= 1x, no less exact",
-        "50 samples": ">= 1x, no less exact",
-        "import gsnmf after it": "< 0.4 s",
-        "first fit of 500 x 500, empty cache": "< 2 s",
-        "first fit of 500 x 500, kernels on disk": "< 0.2 s",
-        "second fit of 500 x 500": "< 0.2 s",
-    }.items():
-        assert any(line.startswith(name) and target in line for line in lines), name
 
 
 class TestCompilation:

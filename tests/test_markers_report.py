@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gsnmf import benchmarks
 from gsnmf.applications import markers, plot_markers
 from gsnmf.applications.marker_genes.findings import gather_cells, usual_labels
 from gsnmf.applications.marker_genes.measures import (
@@ -195,10 +194,3 @@ class TestCommand:
         monkeypatch.setattr(anndata.AnnData, "write_h5ad", full)
         assert run(["markers", str(file), "--factors", "2", "--genes", "all", "--effort", "fast"]) == 1
         assert [path.name for path in file.parent.iterdir()] == ["cells.h5ad"]
-
-
-def test_benchmark_compares_with_nmf(capsys):
-    benchmarks.load("cells")(True)
-    printed = capsys.readouterr().out
-    assert "gsnmf markers" in printed
-    assert "NMF" in printed

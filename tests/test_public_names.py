@@ -11,10 +11,9 @@ NAMES = {
         side_map stability""",
     "gsnmf.convex": """ExactSolution Uniqueness automatic_sizes check_uniqueness is_separable project solve_convex
         solve_exact""",
-    "gsnmf.nmf": """CURResult LatentLowRankResult LowRankResult NMFResult SVDResult cur hals latent_low_rank
-        minimum_volume skeleton truncated_svd""",
-    "gsnmf.datasets": """FileError LabelledMatrix PaperMatrix Planted fully_random gspa_failure_example load
-        middle_points non_unique_example planted read_matrix three_three_separable two_one_separable""",
+    "gsnmf.nmf": """CURResult LowRankResult NMFResult SVDResult cur hals minimum_volume skeleton truncated_svd""",
+    "gsnmf.datasets": """FileError LabelledMatrix Planted fully_random gspa_failure_example middle_points
+        non_unique_example planted read_matrix three_three_separable two_one_separable""",
 }
 
 

@@ -12,9 +12,7 @@ import gsnmf
 from gsnmf.applications import topics
 from gsnmf.applications.topic_modelling import reporting
 from gsnmf.applications.topic_modelling.reporting import gather_documents
-from gsnmf.benchmarks.topics import compare_on_many, compare_on_tables, measure, simulated_documents
 from gsnmf.commands import run
-from gsnmf.datasets.paper import PaperMatrix
 from gsnmf.diagnostics import compare
 from gsnmf.reports.documents import render_documents
 from gsnmf.reports.findings import Substitute
@@ -195,49 +193,8 @@ class TestCommand:
         (["topics", "t.csv", "--language", "english", "--stop-words", "s.txt"], "--language has no effect"),
         (["topics", "t.parquet", "--encoding", "latin-1"], "--encoding has no effect"),
         (["topics", "t.bin", "--format", "parquet", "--encoding", "latin-1"], "--encoding has no effect"),
-        (["bench", "--quick"], "--quick has no effect"),
     ],
 )
 def test_options_without_effect_are_errors(arguments, message, capsys):
     assert run(arguments) == 2
     assert message in capsys.readouterr().err
-
-
-def test_benchmark_measures_every_contestant():
-    rng = np.random.default_rng(0)
-    classes = np.arange(60) % 3 + 1
-    rates = np.full((3, 30), 0.1)
-    for k in range(3):
-        rates[k, 10 * k : 10 * k + 10] = 2.0
-    counts = rng.poisson(rates[classes - 1]).astype(float)
-    outcomes = measure(PaperMatrix("planted", counts, 3, published={}, labels=classes))
-    assert {"gsnmf", "gsnmf members=3", "gsnmf members=3, strongest", "NMF", "LDA", "k-means"} <= set(outcomes)
-    for name in ("gsnmf", "gsnmf members=3", "NMF", "k-means"):
-        assert outcomes[name].information == pytest.approx(1)
-        assert outcomes[name].rand == pytest.approx(1)
-    assert all(outcome.n_without == 0 for outcome in outcomes.values())
-
-
-def test_simulated_documents():
-    counts, classes = simulated_documents(400, 150, 4)
-    assert counts.shape == (400, 150)
-    assert classes.shape == (400,)
-    assert 70 < counts.sum(axis=1).mean() < 150
-    assert np.array_equal(counts.data, np.round(counts.data))
-    frequencies = np.sort(np.asarray(counts.sum(axis=0)).ravel())
-    assert frequencies[-15:].sum() > 3 * frequencies[:75].sum()  # a few words are frequent
-
-
-def test_benchmark_on_many_documents(capsys):
-    compare_on_many(200, 80, 2)
-    printed = capsys.readouterr().out
-    assert "200 simulated documents, 80 words" in printed
-    assert [line.split("  ")[0] for line in printed.splitlines() if line.startswith(("GSNMF", "NMF"))] == [
-        "GSNMF", "GSNMF fast", "GSNMF members=3", "GSNMF members=3 fast", "NMF",
-    ]  # fmt: skip
-
-
-def test_benchmark_on_other_tables(capsys):
-    compare_on_tables(["iris"])
-    ours, strongest = capsys.readouterr().out.splitlines()[-1].split()[2:5:2]
-    assert float(ours) > float(strongest)

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gsnmf
-from gsnmf.benchmarks import _peers as textbook
+from benchmarks import _peers as textbook
 from gsnmf.datasets import fully_random, gspa_failure_example, middle_points
 from gsnmf.matrix import wrap
 from gsnmf.selection.successive_projection import generalized_successive_projection, successive_projection

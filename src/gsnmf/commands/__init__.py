@@ -24,8 +24,6 @@ COMMANDS = {
     "unmix": "Find the materials of a spectral image, how much of each is in every pixel, and write a report.",
     "demo": "Factorize Python's documentation and scikit-learn's digits, and write a report on each.",
     "methods": "List the methods that choose columns and rows.",
-    "bench": "Run a benchmark.",
-    "reproduce": "Reproduce figures and tables of the paper; an interrupted run goes on where it was.",
 }
 """Every command with the first sentence of its help. Its module in this package has the same name, and so has its
 function; ``HELP`` and ``EPILOG`` in the module take the place of the docstring."""

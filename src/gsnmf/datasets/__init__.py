@@ -1,6 +1,5 @@
 """Matrices to factorize."""
 
-from gsnmf.datasets.paper import PaperMatrix, load
 from gsnmf.datasets.paper_examples import (
     fully_random,
     gspa_failure_example,
@@ -15,11 +14,9 @@ from gsnmf.datasets.readers import FileError, LabelledMatrix, read_matrix
 __all__ = [
     "FileError",
     "LabelledMatrix",
-    "PaperMatrix",
     "Planted",
     "fully_random",
     "gspa_failure_example",
-    "load",
     "middle_points",
     "non_unique_example",
     "planted",

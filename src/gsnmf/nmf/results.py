@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from gsnmf.support.arrays import Doubles, Floats, Indices
 from gsnmf.support.reasons import StopReason
 from gsnmf.support.records import Record
@@ -121,45 +119,3 @@ class CURResult(LowRankResult):
     columns: Indices
     rows: Indices
     U: Floats = field(repr=False)
-
-
-@dataclass(frozen=True, eq=False)
-class LatentLowRankResult(LowRankResult):
-    """A matrix that represents itself from both sides, M ~ M X + L M, held in factors: W H = M X + L M.
-
-    Attributes
-    ----------
-    X_factors : pair of arrays, shape (n, k) and (k, n)
-        Their product is X; k is the rank of M.
-    L_factors : pair of arrays, shape (m, k) and (k, m)
-        Their product is L.
-    objective : float
-        Value of the objective in the unit of M.
-    optimality : float
-        Relative violation of the optimality conditions.
-    stop_reason : StopReason
-        ``"closed form"``, ``"tolerance reached"`` or ``"max_iterations reached"``.
-
-    Examples
-    --------
-    >>> from gsnmf.nmf import latent_low_rank
-    >>> result = latent_low_rank([[1, 0, 2], [0, 1, 2], [0, 0, 1]])
-    >>> result.stop_reason
-    <StopReason.CLOSED_FORM: 'closed form'>
-    """
-
-    X_factors: tuple[Floats, Floats] = field(repr=False)
-    L_factors: tuple[Floats, Floats] = field(repr=False)
-    objective: float
-    optimality: float
-    stop_reason: StopReason
-
-    @property
-    def X(self) -> Floats:
-        """The representation by columns, a dense n x n array made at each call."""
-        return np.asarray(self.X_factors[0] @ self.X_factors[1])
-
-    @property
-    def L(self) -> Floats:
-        """The representation by rows, a dense m x m array made at each call."""
-        return np.asarray(self.L_factors[0] @ self.L_factors[1])

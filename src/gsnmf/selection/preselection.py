@@ -1,71 +1,15 @@
-"""Preselection: a few hundred columns and rows that stand for all the others.
-
-Methods whose cost grows with the square of the matrix first choose candidates. The paper clusters the columns and the
-rows, keeps one representative per cluster, and scales it by the square root of the size of its cluster, so each counts
-for all that it represents. Weights and errors always refer to the whole matrix.
-
-References
-----------
-J. Pan, N. Gillis, Generalized separable nonnegative matrix factorization, IEEE TPAMI 43 (2021),
-doi:10.1109/TPAMI.2019.2956046.
-"""
+"""Candidates: a few hundred columns or rows, the largest and those farthest from each other."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from gsnmf.matrix import InMemoryMatrix, Matrix
+from gsnmf.matrix import Matrix
 from gsnmf.matrix.checks import check_count
-from gsnmf.matrix.protocol import dense
-from gsnmf.selection.clustering import hierarchical_clusters
-from gsnmf.support.arrays import Axis, Doubles, Floats, Indices
+from gsnmf.support.arrays import Axis, Doubles, Indices
 
 _CANDIDATES = 4
 """Successive projection considers this many times as many columns as requested."""
-
-
-@dataclass(frozen=True, eq=False)
-class Preselection:
-    """Columns and rows that stand for all the others.
-
-    Attributes
-    ----------
-    columns, rows : int arrays
-        Indices in increasing order, of nonzero columns and rows only.
-    column_sizes, row_sizes : int arrays
-        How many columns each column stands for, itself included, and the same for rows.
-    """
-
-    columns: Indices
-    rows: Indices
-    column_sizes: Indices
-    row_sizes: Indices
-
-    def reduced(self, matrix: InMemoryMatrix) -> Floats:
-        """M[rows][:, columns], each column and row times the square root of its size, as a dense array.
-
-        In the unit in which ``matrix`` is held (`Matrix.exponent`).
-        """
-        block = dense(matrix.submatrix(self.columns)[self.rows])
-        column_scale = np.sqrt(self.column_sizes).astype(matrix.dtype)
-        row_scale = np.sqrt(self.row_sizes).astype(matrix.dtype)
-        return np.asarray(block * row_scale[:, np.newaxis] * column_scale)
-
-
-def preselect(matrix: InMemoryMatrix, n_columns: int, n_rows: int) -> Preselection:
-    """Choose columns and rows that stand for all the others: representatives of `hierarchical_clusters`.
-
-    Parameters
-    ----------
-    matrix : InMemoryMatrix, shape (m, n)
-    n_columns, n_rows : int
-        The largest numbers of each. A side with no more nonzero ones than that is kept whole.
-    """
-    columns = hierarchical_clusters(matrix, n_columns, axis="columns")
-    rows = hierarchical_clusters(matrix, n_rows, axis="rows")
-    return Preselection(columns.representatives, rows.representatives, columns.sizes, rows.sizes)
 
 
 def largest_and_farthest(matrix: Matrix, n: int, *, axis: Axis = "columns") -> Indices:
