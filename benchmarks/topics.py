@@ -35,8 +35,7 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 import gsnmf
 from benchmarks._measuring import load, machine_facts, main, print_table
-from gsnmf.applications.topic_modelling.coherence import document_coherence
-from gsnmf.applications.topic_modelling.measures import strongest_words
+from gsnmf.applications.topic_modelling.topic_words import document_coherence, strongest_words
 from gsnmf.estimators.grouping import learn_groups, mean_coefficients, strongest_component
 from gsnmf.matrix import wrap
 from gsnmf.search.effort import Effort

@@ -10,11 +10,10 @@ import scipy.sparse as sp
 import gsnmf
 from gsnmf import GSNMF, Constraints, plotting
 from gsnmf.applications import topics
-from gsnmf.applications.topic_modelling.reporting import gather_documents
+from gsnmf.applications.topic_modelling.document_report import gather_documents, render_documents
 from gsnmf.commands import run
 from gsnmf.datasets.readers.labelled import LabelledMatrix
 from gsnmf.diagnostics import NO_COMPARISON, Explanation
-from gsnmf.reports.documents import render_documents
 from gsnmf.reports.findings import gather, summary
 from gsnmf.reports.page import render_report
 from gsnmf.results import Mixtures

@@ -4,7 +4,6 @@ import base64
 import io
 import json
 import re
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
@@ -18,19 +17,7 @@ from gsnmf.reports.findings import gather, summary
 from gsnmf.reports.page import render_report, write_report
 from gsnmf.reports.pictures import MAX_SIDE, grey_picture, ink_picture
 from gsnmf.support.formatting import counted, grouped, listed, percent, shown
-
-HOSTILE = (
-    "<script>document.title='owned'</script>",
-    '"><img src=x onerror=alert(1)>',
-    "' onmouseover='alert(1)",
-    "</style><style>body{display:none}",
-    "{{ 7 * 7 }}{% raise %}",
-    "\u202egnp.exe",
-    "a\x00b\x1b[31m",
-    "\udcff",
-    "&amp; &lt;",
-    "x" * 5000,
-)
+from pages import HOSTILE, Structure
 
 
 @pytest.fixture(scope="module")
@@ -47,29 +34,6 @@ def hostile(result):
 @pytest.fixture(scope="module")
 def findings(result):
     return gather(result, parameters={"Rank": "5"})
-
-
-class Structure(HTMLParser):
-    """Elements of a page, with the void ones closed; `open` is empty at the end of a well-formed page."""
-
-    VOID = frozenset({"meta", "link", "img", "input", "br", "col"})
-
-    def __init__(self, page):
-        super().__init__()
-        self.open, self.seen, self.ids = [], [], []
-        self.feed(page)
-
-    def handle_starttag(self, tag, attributes):
-        self.seen.append((tag, dict(attributes)))
-        self.ids += [value for name, value in attributes if name == "id"]
-        if tag not in self.VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attributes):
-        self.seen.append((tag, dict(attributes)))
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
 
 
 def test_findings_are_those_of_the_result(result, findings):

@@ -8,7 +8,7 @@ import gsnmf
 from gsnmf.datasets import LabelledMatrix, planted
 from gsnmf.reports.findings import gather
 from gsnmf.reports.page import write_report
-from test_report import HOSTILE
+from pages import HOSTILE
 
 pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 from selenium.webdriver.common.by import By

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gsnmf.applications.marker_genes.markers import markers
     from gsnmf.applications.marker_genes.plots import plot_markers
-    from gsnmf.applications.topic_modelling.fitting import topics
     from gsnmf.applications.topic_modelling.model import TopicModel
+    from gsnmf.applications.topic_modelling.topics import topics
     from gsnmf.applications.unmixing.result import Unmixing
     from gsnmf.applications.unmixing.unmix import unmix
 
@@ -16,7 +16,7 @@ _HOMES = {
     "Unmixing": "unmixing.result",
     "markers": "marker_genes.markers",
     "plot_markers": "marker_genes.plots",
-    "topics": "topic_modelling.fitting",
+    "topics": "topic_modelling.topics",
     "unmix": "unmixing.unmix",
 }
 """The module of each public name, imported on first use."""

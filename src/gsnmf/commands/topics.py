@@ -18,7 +18,7 @@ from gsnmf.support.formatting import abridged, percent, price
 
 if TYPE_CHECKING:
     from gsnmf.applications.topic_modelling.model import TopicModel
-    from gsnmf.applications.topic_modelling.reading import Texts
+    from gsnmf.applications.topic_modelling.text import Texts
 
 HELP = """Find the topics of documents, and write a page that shows them.
 
@@ -126,7 +126,7 @@ def topics(
 
 
 def _read(file: Path, format: str | None, columns: tuple[str | None, ...], encoding: str) -> Texts:
-    from gsnmf.applications.topic_modelling.reading import read_texts
+    from gsnmf.applications.topic_modelling.text import read_texts
 
     text, label, name, date = columns
     return read_texts(
@@ -169,14 +169,17 @@ def _write(
     folder: Path, model: TopicModel, texts: Texts, parameters: dict[str, str], notes: list[str], compare: bool
 ) -> dict[str, Any]:
     """All files, or none if anything goes wrong before the last is complete; what was found, in short."""
-    from gsnmf.applications.topic_modelling.files import documents_csv, summary
-    from gsnmf.applications.topic_modelling.reporting import gather_documents
-    from gsnmf.reports.documents import render_documents
+    from gsnmf.applications.topic_modelling.document_report import (
+        documents_csv,
+        gather_documents,
+        render_documents,
+        summary,
+    )
     from gsnmf.support.atomic_files import atomic_files
 
     title = Path(texts.source).name
     findings = gather_documents(model, title=title, bound=compare, parameters=parameters, warnings=notes)
-    short = summary(model, findings)
+    short = summary(findings)
     with atomic_files(folder, ("model.npz", "topics.json", "documents.csv", "topics.html")) as draft:
         model.save(draft / "model.npz")
         (draft / "topics.json").write_bytes((json.dumps(short, indent=2, ensure_ascii=False) + "\n").encode())

@@ -12,31 +12,28 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
-from gsnmf.applications.topic_modelling import measures
-from gsnmf.applications.topic_modelling.assignment import coefficients
-from gsnmf.applications.topic_modelling.coherence import document_coherence, window_coherence
-from gsnmf.applications.topic_modelling.dates import Date, periods
-from gsnmf.applications.topic_modelling.passages import Passage, find_passage
-from gsnmf.applications.topic_modelling.reporting import gather_documents
+from gsnmf.applications.topic_modelling import topic_words
+from gsnmf.applications.topic_modelling.document_report import gather_documents, render_documents
 from gsnmf.applications.topic_modelling.saving import load_model, write_model
-from gsnmf.applications.topic_modelling.vocabulary import check_texts, nonnegative, word_sequences
+from gsnmf.applications.topic_modelling.text import Date, check_texts, nonnegative, periods, word_sequences
+from gsnmf.applications.topic_modelling.topic_words import Passage
 from gsnmf.estimators.grouping import Groups, nearest_group
-from gsnmf.matrix import wrap
+from gsnmf.matrix import Matrix, wrap
 from gsnmf.matrix.protocol import largest_of
 from gsnmf.model_selection.rank_choice import RankChoice
 from gsnmf.model_selection.stability import Stability
-from gsnmf.reports.documents import write_documents
 from gsnmf.results import Factorization
 from gsnmf.support.arrays import Doubles, Floats, Indices
 from gsnmf.support.atomic_files import atomic_write
 from gsnmf.support.formatting import Table, counted
+from gsnmf.support.records import Record
+from gsnmf.weights import coefficients_for
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _IN_A_NAME = 3
-_PATTERN = r"(?u)\b\w\w+\b"
-
+"""Words in the name of a topic."""
 
 Kind = Literal["word", "document"]
 
@@ -71,9 +68,11 @@ class Topic:
         return ", ".join(self.words[:_IN_A_NAME])
 
 
-@dataclass(frozen=True, repr=False)
-class TopicModel:
-    """Topics of documents; `gsnmf.applications.topics` makes it. Topics are sorted by their number of documents.
+@dataclass(frozen=True, repr=False, eq=False)
+class TopicModel(Record):
+    """Topics of documents, made by `gsnmf.applications.topics` and sorted by their number of documents.
+
+    Two models are equal if they have the same documents, topics and weights.
 
     Attributes
     ----------
@@ -114,7 +113,7 @@ class TopicModel:
     """
 
     result: Factorization
-    vectorizer: Any
+    vectorizer: Any = field(compare=False)
     texts: tuple[str, ...]
     ids: tuple[str, ...]
     labels: tuple[str, ...]
@@ -131,6 +130,9 @@ class TopicModel:
         m, n = self.result.matrix.shape
         names = "; ".join(topic.name for topic in self.topics)
         return f"TopicModel of {counted(m, 'document')} and {counted(n, 'word')}: {names}"
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
 
     @property
     def matrix(self) -> sp.csr_array:
@@ -151,7 +153,7 @@ class TopicModel:
     @cached_property
     def shares(self) -> Doubles:
         """Part of each topic in what is explained of each document, shape (n_documents, n_topics); rows sum to one."""
-        return measures.distributions(self.weights * np.linalg.norm(self.components, axis=1))
+        return topic_words.distributions(self.weights * np.linalg.norm(self.components, axis=1))
 
     @cached_property
     def topics(self) -> tuple[Topic, ...]:
@@ -180,7 +182,7 @@ class TopicModel:
         nothing = np.empty(0, dtype=np.intp)
         chosen = [self._leading(k) for k in range(len(self.order))]
         leading = [members if kind == "word" else nothing for kind, members, _ in chosen]
-        return measures.strongest_words(self.components, leading, n_words)
+        return topic_words.strongest_words(self.components, leading, n_words)
 
     def coherence(self, n_words: int = 10, *, window: int | None = None) -> Doubles:
         """Normalised pointwise mutual information of the strongest words of each topic, from -1 to 1.
@@ -194,24 +196,24 @@ class TopicModel:
 
         See Also
         --------
-        gsnmf.applications.topic_modelling.coherence : The definition.
+        gsnmf.applications.topic_modelling.topic_words : The definition.
         """
         words = self.top_words(n_words)
         if window is None:
-            return document_coherence(words, self.matrix)
-        return window_coherence(words, word_sequences(self.vectorizer, self.texts), window)
+            return topic_words.document_coherence(words, self.matrix)
+        return topic_words.window_coherence(words, word_sequences(self.vectorizer, self.texts), window)
 
     def diversity(self, n_words: int = 25) -> float:
         """Share of different words among the strongest words of all topics."""
-        return measures.diversity(self.top_words(n_words))
+        return topic_words.diversity(self.top_words(n_words))
 
     def exclusivity(self, n_words: int = 10) -> Doubles:
         """How much the strongest words of each topic belong to that topic alone, from 0 to 1."""
-        return measures.exclusivity(self.top_words(n_words), self.components)
+        return topic_words.exclusivity(self.top_words(n_words), self.components)
 
     def similarity(self) -> Doubles:
         """Cosine between the mean documents of every two topics."""
-        return measures.similarity(self.means)
+        return topic_words.similarity(self.means)
 
     def representatives(self, topic: int, count: int = 3) -> Indices:
         """Positions of the documents of a topic that hold most of it, the strongest first."""
@@ -233,10 +235,10 @@ class TopicModel:
         """
         words = self.top_words(n_words)[topic]
         weights = {self.words[j]: float(self.components[topic, j]) for j in words}
-        pattern = getattr(self.vectorizer, "token_pattern", None) or _PATTERN
+        pattern = getattr(self.vectorizer, "token_pattern", None) or topic_words.USUAL_WORD
         found: list[Passage] = []
         for document in self.representatives(topic, 4 * count):
-            passage = find_passage(int(document), self.texts[document], weights, pattern=pattern)
+            passage = topic_words.find_passage(int(document), self.texts[document], weights, pattern=pattern)
             if passage is not None and all(passage.text != other.text for other in found):
                 found.append(passage)
             if len(found) == count:
@@ -299,7 +301,7 @@ class TopicModel:
 
     def transform(self, texts: Any) -> Doubles:
         """How much of each topic new texts hold, shape (n_texts, n_topics); zero for a text without a known word."""
-        return coefficients(self._vectorized(texts), self.components)
+        return coefficients_for(self._vectorized(texts), self.components)
 
     def predict(self, texts: Any) -> Indices:
         """The topic whose documents each new text resembles most; -1 for a text without a known word.
@@ -307,21 +309,21 @@ class TopicModel:
         A text that shares no word with any document goes to the largest topic.
         """
         groups = Groups(self.means, int(self.sizes.argmax()))
-        return np.asarray(nearest_group(wrap(self._vectorized(texts)), groups))
+        return np.asarray(nearest_group(self._vectorized(texts), groups))
 
     def to_frame(self) -> pd.DataFrame:
         """The documents with their topics as a pandas DataFrame: one row per document.
 
         Its columns are the topic's number and name, the part of each topic, and the label and date where known.
         """
+        import pandas as pd
+
         names = [topic.name for topic in self.topics]
-        columns = ["document", "topic", "name", *(["label"] if self.labels else []), *(["date"] if self.dates else [])]
-        rows = []
-        for i, k in enumerate(self.document_topics.tolist()):
-            known = [self.ids[i], k, names[k] if k >= 0 else ""]
-            known += [self.labels[i]] if self.labels else []
-            rows.append((*known, *([self.dates[i]] if self.dates else []), *self.shares[i].tolist()))
-        return Table((*columns, *(f"share of {name}" for name in names)), tuple(rows)).to_frame()
+        frame = pd.DataFrame(self.shares, columns=[f"share of {name}" for name in names])
+        known = {"document": self.ids, "topic": self.document_topics}
+        known["name"] = [names[k] if k >= 0 else "" for k in self.document_topics]
+        known |= {name: values for name, values in (("label", self.labels), ("date", self.dates)) if values}
+        return pd.concat([pd.DataFrame(known), frame], axis=1)
 
     def report(self, path: str | PathLike[str], *, title: str = "", compare: bool = True) -> None:
         """Write a page that shows the topics, their passages and their documents; it opens in any browser, offline.
@@ -335,7 +337,9 @@ class TopicModel:
         compare : bool
             Compute the bound that tells how much any factors of this number could explain.
         """
-        write_documents(gather_documents(self, title=title, bound=compare), path)
+        page = render_documents(gather_documents(self, title=title, bound=compare))
+        with atomic_write(path) as stream:
+            stream.write(page.encode())
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the whole model to an ``.npz`` file, with the texts and without pickle; `load` reads it."""
@@ -357,19 +361,17 @@ class TopicModel:
 
     def _counted(self, title: str, names: Sequence[str], groups: Sequence[int]) -> Table:
         """Parts of the documents of each group that belong to each topic."""
+        own, topics = np.array(groups, dtype=np.intp), self.document_topics
+        totals = np.bincount(own[own >= 0], minlength=len(names))
         counts = np.zeros((len(names), len(self.order)))
-        totals = np.zeros(len(names), dtype=np.intp)
-        for group, topic in zip(groups, self.document_topics.tolist(), strict=True):
-            if group >= 0:
-                totals[group] += 1
-                if topic >= 0:
-                    counts[group, topic] += 1
+        known = (own >= 0) & (topics >= 0)
+        np.add.at(counts, (own[known], topics[known]), 1)
         parts = counts / np.maximum(totals, 1)[:, None]
         rows = tuple((name, int(totals[g]), *parts[g].tolist()) for g, name in enumerate(names))
         return Table((title, "documents", *(topic.name for topic in self.topics)), rows)
 
-    def _vectorized(self, texts: Any) -> sp.csr_array:
-        return nonnegative(self.vectorizer.transform(check_texts(texts)))
+    def _vectorized(self, texts: Any) -> Matrix:
+        return wrap(nonnegative(self.vectorizer.transform(check_texts(texts))))
 
     def _check_topic(self, topic: int) -> None:
         if not 0 <= topic < len(self.order):

@@ -3,32 +3,13 @@
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
 from scipy.optimize import nnls
 
 import gsnmf
 from gsnmf.applications import TopicModel, topics
-from gsnmf.applications.topic_modelling.assignment import coefficients
-from gsnmf.applications.topic_modelling.coherence import window_coherence
-
-SUBJECTS = {
-    "garden": ["flower", "tree", "soil", "seed", "lawn", "hedge", "rose", "spade", "compost", "shed"],
-    "kitchen": ["oven", "pan", "flour", "sugar", "knife", "dough", "butter", "recipe", "stove", "plate"],
-    "music": ["violin", "piano", "concert", "melody", "rhythm", "chorus", "opera", "singer", "tune", "drum"],
-}
-
-
-def make_texts(count=60, seed=0):
-    rng = np.random.default_rng(seed)
-    texts, labels = [], []
-    for i in range(count):
-        label = list(SUBJECTS)[i % 3]
-        other = list(SUBJECTS)[(i + 1 + i // 3 % 2) % 3]  # each subject meets both others
-        lines = [" ".join(rng.choice(SUBJECTS[label], 5, replace=False)) for _ in range(4)]
-        lines.append(" ".join(rng.choice(SUBJECTS[other], 2, replace=False)))
-        texts.append(". ".join(lines).capitalize() + ".")
-        labels.append(label)
-    return texts, labels
+from gsnmf.applications.topic_modelling.topic_words import window_coherence
+from gsnmf.matrix import wrapping
+from planted_texts import SUBJECTS, make_texts
 
 
 @pytest.fixture(scope="module")
@@ -164,13 +145,6 @@ def test_a_text_apart_from_all_topics_goes_with_the_largest():
     assert model.predict(["whale", "cars", "roads cars"]).tolist() == [0, 1, 1]
 
 
-@pytest.mark.parametrize("zero", [True, False])
-def test_coefficients_of_documents_without_words(zero):
-    matrix = sp.csr_array((2, 3)) if zero else sp.csr_array(np.array([[0.0, 1, 0], [0, 0, 0]]))
-    found = coefficients(matrix, np.array([[0.0, 2.0, 0.0]]))
-    assert found.ravel().tolist() == [0 if zero else 0.5, 0]
-
-
 def test_words_and_documents_can_be_asked_for(collection):
     model = topics(collection[0], (1, 2))
     assert sorted(topic.kind for topic in model.topics) == ["document", "document", "word"]
@@ -239,6 +213,25 @@ def test_progress_is_told(collection):
     stages = []
     topics(collection[0], 3, progress=stages.append, effort="fast")
     assert [stage.split()[0] for stage in stages] == ["Counting", "Choosing", "Assigning"]
+
+
+def test_models_are_equal_if_they_say_the_same(model, collection, tmp_path):
+    model.save(tmp_path / "model.npz")
+    assert TopicModel.load(tmp_path / "model.npz") == model
+    assert topics(collection[0], 3, effort="fast") == topics(collection[0], 3, effort="fast") != model
+    assert "\n" not in repr(model)
+    assert all(topic.words[0] in model._repr_html_() for topic in model.topics)
+
+
+@pytest.mark.parametrize("stability", [False, True])
+def test_the_matrix_is_validated_once(collection, monkeypatch, stability):
+    validated = []
+    monkeypatch.setattr(
+        "gsnmf.matrix.wrapping.check_with_largest",
+        lambda *given, check=wrapping.check_with_largest, **named: validated.append(given) or check(*given, **named),
+    )
+    topics(collection[0], range(2, 4), effort="fast", stability=stability)
+    assert len(validated) == 1
 
 
 def test_public_names():

@@ -3,8 +3,8 @@
 import pytest
 
 from gsnmf.applications import topics
-from test_report import HOSTILE
-from test_topics_model import make_texts
+from pages import HOSTILE
+from planted_texts import make_texts
 
 pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 from selenium.webdriver.common.by import By

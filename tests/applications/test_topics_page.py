@@ -10,15 +10,14 @@ import pytest
 
 import gsnmf
 from gsnmf.applications import topics
-from gsnmf.applications.topic_modelling import reporting
-from gsnmf.applications.topic_modelling.reporting import gather_documents
+from gsnmf.applications.topic_modelling import document_report
+from gsnmf.applications.topic_modelling.document_report import gather_documents, render_documents
 from gsnmf.commands import run
 from gsnmf.diagnostics import compare
-from gsnmf.reports.documents import render_documents
 from gsnmf.reports.findings import Substitute
 from gsnmf.support.formatting import percent
-from test_report import HOSTILE, Structure
-from test_topics_model import make_texts
+from pages import HOSTILE, Structure
+from planted_texts import make_texts
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +87,7 @@ def test_what_is_not_known_is_not_shown(findings):
 
 
 def test_large_collections_show_the_strongest_documents_of_each_topic(model, monkeypatch):
-    monkeypatch.setattr(reporting, "MAX_DOCUMENTS", 20)
+    monkeypatch.setattr(document_report, "MAX_DOCUMENTS", 20)
     findings = gather_documents(model)
     assert 15 <= len(findings.rows) <= 20
     assert {row.topic for row in findings.rows} >= {1, 2, 3}

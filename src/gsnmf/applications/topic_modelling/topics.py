@@ -6,19 +6,17 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
-import scipy.sparse as sp
 
 import gsnmf
-from gsnmf.applications.topic_modelling.assignment import coefficients
-from gsnmf.applications.topic_modelling.dates import read_date
 from gsnmf.applications.topic_modelling.model import TopicModel
-from gsnmf.applications.topic_modelling.vocabulary import StopWords, check_texts, fit_vectorizer
+from gsnmf.applications.topic_modelling.text import StopWords, check_texts, fit_vectorizer, read_date
 from gsnmf.estimators.grouping import NO_GROUP, learn_groups
 from gsnmf.matrix import wrap
-from gsnmf.model_selection.rank_choice import USUAL_RANKS, RankChoice, choose_rank
+from gsnmf.model_selection.rank_choice import USUAL_RANKS, choose_rank
 from gsnmf.results import Factorization
 from gsnmf.search.effort import Effort
 from gsnmf.support.formatting import counted
+from gsnmf.weights import coefficients_for
 
 
 def topics(
@@ -94,21 +92,32 @@ def topics(
     """
     tell = progress or (lambda stage: None)
     held = check_texts(texts)
-    names = _per_document(ids if ids is not None else _index(texts), "ids", len(held))
+    if ids is None:
+        index = getattr(texts, "index", None)  # of a Series; that of a list is a method
+        ids = range(len(held)) if index is None or callable(index) else index
+    names = _per_document(ids, "ids", len(held))
     classes = _per_document(labels, "labels", len(held))
     days = tuple(read_date(day) for day in _per_document(dates, "dates", len(held)))
     tell("Counting words")
-    fitted, matrix = fit_vectorizer(
+    fitted, counts = fit_vectorizer(
         held, stop_words=stop_words, min_df=min_df, max_df=max_df, ngrams=ngrams, vectorizer=vectorizer
     )
+    matrix = wrap(counts)  # validated here, once
     choice = None
     if isinstance(rank, (str, range)):
+        if isinstance(rank, str) and rank != "auto":
+            raise ValueError(f"rank must be a number, a pair, a range or 'auto'; got {rank!r}.")
         tell("Choosing the number of topics")
-        choice = _chosen_rank(matrix, rank, effort)
+        choice = choose_rank(matrix, rank if isinstance(rank, range) else USUAL_RANKS, effort=effort)
+        rank = choice.rank
+    if isinstance(rank, int) and rank > max(matrix.shape):
+        m, n = matrix.shape
+        raise ValueError(
+            f"rank must be at most {max(m, n)} for {counted(m, 'document')} with {counted(n, 'word')}; got {rank}. "
+            "Rare words, in fewer documents than min_df, are left out."
+        )
     tell("Choosing words and documents")
-    number = choice.rank if choice else rank
-    _check_number(number, matrix.shape)
-    result = gsnmf.factorize(matrix, number, method=method, effort=effort, members=members)
+    result = gsnmf.factorize(matrix, rank, method=method, effort=effort, members=members)
     sure = None
     if stability:
         tell("Changing the data and fitting again")
@@ -118,56 +127,32 @@ def topics(
         result=result,
         vectorizer=fitted,
         texts=tuple(held),
-        ids=tuple(str(name) for name in names) or tuple(map(str, range(len(held)))),
+        ids=tuple(map(str, names)),
         labels=tuple("" if label is None else str(label) for label in classes),
         dates=days,
         rank_choice=choice,
         stability=sure,
-        **_assigned(matrix, result),
+        **_assigned(result),
     )
 
 
-def _chosen_rank(matrix: sp.csr_array, rank: str | range, effort: Effort) -> RankChoice:
-    if isinstance(rank, str) and rank != "auto":
-        raise ValueError(f"rank must be a number, a pair, a range or 'auto'; got {rank!r}.")
-    return choose_rank(matrix, rank if isinstance(rank, range) else USUAL_RANKS, effort=effort)
-
-
-def _check_number(rank: Any, shape: tuple[int, int]) -> None:
-    """Raise if there are fewer documents and fewer words than topics, in these words rather than as a matrix."""
-    if isinstance(rank, int) and rank > max(shape):
-        raise ValueError(
-            f"rank must be at most {max(shape)} for {counted(shape[0], 'document')} with {counted(shape[1], 'word')}; "
-            f"got {rank}. Rare words, in fewer documents than min_df, are left out."
-        )
-
-
-def _assigned(matrix: sp.csr_array, result: Factorization) -> dict[str, Any]:
+def _assigned(result: Factorization) -> dict[str, Any]:
     """Documents and topics of a factorization, the topics sorted by their number of documents."""
     components = np.asarray(result.H, dtype=np.float64)
-    weights = coefficients(matrix, components)
-    found, groups = learn_groups(wrap(matrix), weights)
-    sizes = np.bincount(found[found >= 0], minlength=len(components))
-    order = np.argsort(-sizes, kind="stable")
-    place = np.empty_like(order)
-    place[order] = np.arange(order.size)
+    weights = coefficients_for(result.source, components)
+    found, groups = learn_groups(result.source, weights)
+    order = np.argsort(-np.bincount(found[found >= 0], minlength=len(components)), kind="stable")
     return {
         "order": order,
         "components": components[order],
         "weights": weights[:, order],
-        "document_topics": np.where(found >= 0, place[found], NO_GROUP),
+        "document_topics": np.where(found >= 0, np.argsort(order)[found], NO_GROUP),
         "means": groups.means[order],
     }
 
 
-def _index(texts: Any) -> Any:
-    """Names of the documents of a Series: its index."""
-    index = getattr(texts, "index", None)
-    return () if index is None or callable(index) else index
-
-
-def _per_document(values: Any, name: str, count: int) -> tuple[Any, ...]:
+def _per_document(values: Sequence[object] | None, name: str, count: int) -> tuple[Any, ...]:
     found = () if values is None else tuple(values)
-    if (values is not None and name != "ids" and len(found) != count) or (found and len(found) != count):
+    if values is not None and len(found) != count:
         raise ValueError(f"{name} must have one entry for each of the {count} documents; got {len(found)}.")
     return found

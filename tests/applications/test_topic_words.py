@@ -10,10 +10,19 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gsnmf.applications.topic_modelling.coherence import document_coherence, window_coherence
-from gsnmf.applications.topic_modelling.dates import periods, read_date
-from gsnmf.applications.topic_modelling.measures import diversity, exclusivity, layout, similarity, strongest_words
-from gsnmf.applications.topic_modelling.passages import LONGEST, find_passage, sentences
+from gsnmf.applications.topic_modelling.document_charts import layout
+from gsnmf.applications.topic_modelling.text import periods, read_date
+from gsnmf.applications.topic_modelling.topic_words import (
+    LONGEST_PASSAGE,
+    diversity,
+    document_coherence,
+    exclusivity,
+    find_passage,
+    sentences,
+    similarity,
+    strongest_words,
+    window_coherence,
+)
 
 N_WORDS = 6
 DOCUMENTS = st.lists(st.lists(st.integers(0, N_WORDS - 1), max_size=9), min_size=1, max_size=8)
@@ -143,7 +152,7 @@ class TestPassages:
     def test_long_sentences_are_cut_around_the_words(self, before):
         text = "word " * before + "tea with cake" + " word" * 3000
         found = find_passage(0, text, {"tea": 1.0, "cake": 1.0})
-        assert len(found.text) <= LONGEST + 2
+        assert len(found.text) <= LONGEST_PASSAGE + 2
         assert [found.text[a:b] for a, b in found.spans] == ["tea", "cake"]
 
     def test_sentences(self):

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from gsnmf.applications.topic_modelling.reading import FORMATS, read_texts
+from gsnmf.applications.topic_modelling.text import FORMATS, read_texts
 from gsnmf.datasets import FileError
 
 FRAME = pd.DataFrame(

@@ -10,7 +10,7 @@ from gsnmf.datasets.simulated_cells import simulated_cells
 pytest.importorskip("anndata", reason="marker genes need anndata")
 pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 from browsing import assert_fits, assert_plain_text, assert_quiet
-from test_report import HOSTILE
+from pages import HOSTILE
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")  # of anndata itself
 
