@@ -8,7 +8,6 @@ from scipy.optimize import nnls
 import gsnmf
 from gsnmf.applications import TopicModel, topics
 from gsnmf.applications.topic_modelling.topic_words import window_coherence
-from gsnmf.matrix import wrapping
 from planted_texts import SUBJECTS, make_texts
 
 
@@ -221,17 +220,6 @@ def test_models_are_equal_if_they_say_the_same(model, collection, tmp_path):
     assert topics(collection[0], 3, effort="fast") == topics(collection[0], 3, effort="fast") != model
     assert "\n" not in repr(model)
     assert all(topic.words[0] in model._repr_html_() for topic in model.topics)
-
-
-@pytest.mark.parametrize("stability", [False, True])
-def test_the_matrix_is_validated_once(collection, monkeypatch, stability):
-    validated = []
-    monkeypatch.setattr(
-        "gsnmf.matrix.wrapping.check_with_largest",
-        lambda *given, check=wrapping.check_with_largest, **named: validated.append(given) or check(*given, **named),
-    )
-    topics(collection[0], range(2, 4), effort="fast", stability=stability)
-    assert len(validated) == 1
 
 
 def test_public_names():
