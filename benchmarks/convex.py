@@ -25,11 +25,10 @@ from sklearn.exceptions import ConvergenceWarning
 from benchmarks._measuring import load, machine_facts, main, megabytes, peak_memory, print_table, seconds
 from gsnmf.convex import solve_convex
 from gsnmf.convex.fast_gradient import fast_gradient, memory_needed
-from gsnmf.convex.model import ConvexModel
+from gsnmf.convex.model import ConvexModel, ConvexSolution
 from gsnmf.convex.selection import convex_selection
 from gsnmf.datasets import fully_random, planted
 from gsnmf.matrix import wrap_in_memory
-from gsnmf.results import ConvexSolution
 from gsnmf.selection.successive_projection import generalized_successive_projection
 from gsnmf.support.arrays import Floats, RawMatrix
 from gsnmf.weights import solve_weights

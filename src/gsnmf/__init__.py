@@ -7,6 +7,7 @@ from gsnmf.support.version import __version__
 
 if TYPE_CHECKING:
     from gsnmf import applications, convex, datasets, metrics, nmf
+    from gsnmf.convex.model import ConvexSolution
     from gsnmf.estimators.gsnmf import GSNMF
     from gsnmf.estimators.selector import GSNMFSelector
     from gsnmf.factorization.functions import factorize, select
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from gsnmf.model_selection.side_map import SideMap, side_map
     from gsnmf.model_selection.stability import Stability, stability
     from gsnmf.outputs import load, report, save
-    from gsnmf.results import ConvexSolution, Factor, Factorization, SearchRecord, Selection, Weights
+    from gsnmf.results import Factor, Factorization, SearchRecord, Selection, Weights
     from gsnmf.search.ranks import RankPath, rank_path
     from gsnmf.selection.constraints import Constraints
     from gsnmf.support.formatting import Table
@@ -80,7 +81,7 @@ _HOMES = {
     "report": "outputs",
     "save": "outputs",
     "Constraints": "selection.constraints",
-    "ConvexSolution": "results",
+    "ConvexSolution": "convex.model",
     "SearchRecord": "results",
     "Factor": "results",
     "Factorization": "results",

@@ -10,9 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from gsnmf.convex.exact_program import Chosen, Core, Equations, Fit, Program, Range, build_equations, fit_chosen
+from gsnmf.convex.integer_program import Chosen, Core, Equations, Fit, Program, Range, build_equations, fit_chosen
 from gsnmf.convex.uniqueness import Equilibrated, equilibrate, extreme_columns, largest_zero_block
+from gsnmf.matrix import InMemoryMatrix
 from gsnmf.matrix.checks import check_count, check_matrix, check_positive, check_rank_pair
+from gsnmf.results import Selection
 from gsnmf.support.arrays import Doubles, Flags, Floats, Indices
 from gsnmf.support.reasons import StopReason
 from gsnmf.support.warning import warn_caller
@@ -50,9 +52,8 @@ class ExactSolution:
     Examples
     --------
     >>> from gsnmf.convex import solve_exact
-    >>> solution = solve_exact([[1, 0, 2], [0, 1, 2], [0, 0, 1]])
-    >>> solution.proved, solution.lower_bound
-    (True, 3)
+    >>> solve_exact([[1, 0, 2], [0, 1, 2], [0, 0, 1]]).lower_bound
+    3
     """
 
     columns: Indices
@@ -107,11 +108,6 @@ def solve_exact(
     -------
     ExactSolution
 
-    Raises
-    ------
-    ValueError
-        If the matrix is too large.
-
     Warns
     -----
     ConvergenceWarning
@@ -124,9 +120,9 @@ def solve_exact(
 
     Notes
     -----
-    Decompositions by columns only, or by rows only, need no search: they must hold one of each extreme ray of the
-    cone of the columns (rows). The others are found by HiGHS [2]_ as a program with one binary for each column,
-    :math:`z`, and each row, :math:`v`:
+    Decompositions by columns only, or by rows only, need no search: they hold one of each extreme ray of the cone of
+    the columns (rows). The others are found by HiGHS [2]_ as a program with one binary for each column, :math:`z`, and
+    each row, :math:`v`:
 
     .. math::
 
@@ -134,19 +130,18 @@ def solve_exact(
         M = M X + Y M, \quad X_{jj} = z_j, \quad Y_{ll} = v_l, \quad
         0 \le X_{ij} \le b_{ij} z_i, \quad 0 \le Y_{lt} \le \hat b_{lt} v_t.
 
-    Since nothing is negative, a column can only take part in another whose nonzeros include its own, and with a
-    weight of at most :math:`b_{ij} = \min_l M_{lj} / M_{li}`, which is never above the paper's :math:`w_j / w_i`.
-    :math:`M_j (1 - z_j) = \sum_{i \ne j} M_i X_{ij} + (YM)_j` makes all other weights of a chosen column zero, so
-    that the identity blocks of Definition 1 and the zeros :math:`M(K_2, K_1) = 0` of Property 1 follow; the latter
-    are given to the solver as :math:`z_j + v_l \le 1`. Two more bounds are cheap and strong:
-    :math:`r_1 + r_2 \ge \mathrm{rank}(M)`, and :math:`z_j = 0` if no block of zeros through column :math:`j` has
-    that many rows and columns (a matching problem, see `check_uniqueness`). Blocks of zeros of just that size are tried
-    before the program is solved.
+    Since nothing is negative, a column can only take part in another whose nonzeros include its own, with a weight of
+    at most :math:`b_{ij} = \min_l M_{lj} / M_{li}`, which is never above the paper's :math:`w_j / w_i`. All other
+    weights of a chosen column are zero because :math:`M_j (1 - z_j) = \sum_{i \ne j} M_i X_{ij} + (YM)_j`, so that the
+    identity blocks of Definition 1 and the zeros :math:`M(K_2, K_1) = 0` of Property 1 follow; the solver is given the
+    latter as :math:`z_j + v_l \le 1`. Two more bounds are cheap and strong: :math:`r_1 + r_2 \ge \mathrm{rank}(M)`, and
+    :math:`z_j = 0` if no block of zeros through column :math:`j` has that many rows and columns (a matching problem,
+    see `check_uniqueness`). Blocks of zeros of just that size are tried before the program is solved.
 
     HiGHS works to about 1e-6, so the program allows errors of 1e-5 more than ``tolerance``, and its bounds hold a
-    fortiori. Every choice it returns is fitted by nonnegative least squares; if the error is above ``tolerance``, the
-    choice is excluded and the search goes on. Proofs are in floating-point arithmetic, and mean little for a matrix
-    that becomes separable if ``tolerance`` is a few times larger.
+    fortiori. Every choice that it returns is fitted by nonnegative least squares and excluded if its error is above
+    ``tolerance``. Proofs are in floating-point arithmetic, and mean little for a matrix that becomes separable if
+    ``tolerance`` is a few times larger.
 
     The time grows exponentially in the worst case. On one core, 30 x 30 matrices took less than a second, planted
     decompositions of 60 x 60 matrices up to four seconds, and of 100 x 100 matrices up to half a minute.
@@ -223,6 +218,23 @@ def is_separable(
     return solution.found
 
 
+def exact_selection(matrix: InMemoryMatrix, rank: int | tuple[int, int]) -> Selection:
+    """The columns and rows of the smallest exact decomposition of at most this rank, or of exactly this pair."""
+    whole = matrix.columns(np.arange(matrix.shape[1]))
+    solution = solve_exact(whole, max_rank=rank) if isinstance(rank, int) else solve_exact(whole, pair=rank)
+    if not solution.found:
+        raise ValueError(
+            f"the matrix has no exact decomposition of rank {rank}: at least {solution.lower_bound} columns and rows "
+            "are needed; use method='convex' or 'auto' for an approximate one."
+        )
+    size = rank if isinstance(rank, int) else sum(rank)
+    columns, rows = (
+        chosen[side.squared_column_norms[chosen] > 0]  # a pair may ask for more than there are nonzero ones
+        for side, chosen in ((matrix, solution.columns), (matrix.T, solution.rows))
+    )
+    return Selection.of_indices(columns, rows, "exact", size)
+
+
 def _core(scaled: Doubles, tolerance: float) -> Core:
     nonzero = scaled > tolerance
     in_column, in_row = nonzero.any(axis=0), nonzero.any(axis=1)
@@ -297,7 +309,8 @@ def _search(core: Core, equations: Equations, columns: Range, rows: Range, total
     if not blocks:
         return _Outcome(None, max(lower, upper + 1), settled=True)
     for block in blocks[:_MAX_GUESSES]:  # a block of the smallest possible size is often the answer
-        if _size(block) == lower and _within(block[0].size, columns) and _within(block[1].size, rows):
+        within = columns[0] <= block[0].size <= columns[1] and rows[0] <= block[1].size <= rows[1]
+        if _size(block) == lower and within:
             fit = fit_chosen(equations, block)
             if fit.largest_error <= core.tolerance:
                 return _Outcome(fit, lower, settled=True)
@@ -312,10 +325,6 @@ def _search(core: Core, equations: Equations, columns: Range, rows: Range, total
             return _Outcome(fit, _size(chosen) if finished else lower, finished or _size(chosen) <= lower)
         program.exclude(chosen)
     return _Outcome(None, lower, settled=False)
-
-
-def _within(value: int, limits: Range) -> bool:
-    return limits[0] <= value <= limits[1]
 
 
 def _zero_blocks(zeros: Flags, size: int) -> list[Chosen]:
@@ -334,21 +343,19 @@ def _zero_blocks(zeros: Flags, size: int) -> list[Chosen]:
 
 def _solution(dense: Doubles, scaled: Equilibrated, core: Core, outcome: _Outcome, pair: Range | None) -> ExactSolution:
     """Translate what was found in the scaled core to the matrix as given."""
-    n_rows, n_columns = dense.shape
+    fit, (wanted_columns, wanted_rows) = outcome.found, pair or (None, None)
     columns, rows = np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp)
-    column_weights, row_weights = np.zeros((0, n_columns)), np.zeros((n_rows, 0))
-    fit = outcome.found
+    column_weights, row_weights = np.zeros((0, dense.shape[1])), np.zeros((dense.shape[0], 0))
     if fit is not None:
         columns, column_weights = _restored(
-            fit.chosen[0], fit.column_weights, core.columns, scaled.column_exponents, pair and pair[0]
+            fit.chosen[0], fit.column_weights, core.columns, scaled.column_exponents, wanted_columns
         )
-        rows, transposed = _restored(
-            fit.chosen[1], fit.row_weights.T, core.rows, scaled.row_exponents, pair and pair[1]
-        )
+        rows, transposed = _restored(fit.chosen[1], fit.row_weights.T, core.rows, scaled.row_exponents, wanted_rows)
         row_weights = transposed.T
     unit = max(dense.max(), np.finfo(float).tiny)  # keeps the squares in norms within range
     residual = (dense - dense[:, columns] @ column_weights - row_weights @ dense[rows]) / unit
     norm = np.linalg.norm(dense / unit)
+    reason = StopReason.SOLVED if fit is not None else StopReason.INFEASIBLE
     return ExactSolution(
         columns=columns,
         rows=rows,
@@ -358,14 +365,8 @@ def _solution(dense: Doubles, scaled: Equilibrated, core: Core, outcome: _Outcom
         lower_bound=outcome.lower_bound,
         found=fit is not None,
         proved=outcome.settled,
-        stop_reason=_stop_reason(fit is not None, outcome.settled),
+        stop_reason=reason if outcome.settled else StopReason.TIME_LIMIT_REACHED,
     )
-
-
-def _stop_reason(found: bool, settled: bool) -> StopReason:
-    if not settled:
-        return StopReason.TIME_LIMIT_REACHED
-    return StopReason.SOLVED if found else StopReason.INFEASIBLE
 
 
 def _restored(

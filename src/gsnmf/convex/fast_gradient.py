@@ -4,7 +4,7 @@ r"""GS-FGM, the paper's fast gradient method (Algorithms 1 and 2), on the whole 
 
 by Nesterov's method with step 1 / L, :math:`L = 2 \sigma_{\max}(M)^2`, from the columns and rows of GSPA and their
 weights. Without Y it is FGNSR (Gillis and Luce 2018), with half that L. This is the reference method: n^2 + m^2
-variables and O(mn(m + n)) operations per iteration, for dimensions up to about a thousand. `gsnmf.convex.working_set`
+variables and O(mn(m + n)) operations per iteration, for dimensions up to about a thousand. `gsnmf.convex.solve`
 solves the same problem faster and with a certificate.
 
 Departures from the paper:
@@ -31,9 +31,8 @@ import math
 
 import numpy as np
 
-from gsnmf.convex.model import ConvexModel
+from gsnmf.convex.model import ConvexModel, ConvexSolution
 from gsnmf.convex.projection import project
-from gsnmf.results import ConvexSolution
 from gsnmf.support.arrays import COLUMNS_AND_ROWS, Axes, Floats, Indices
 from gsnmf.support.reasons import StopReason
 

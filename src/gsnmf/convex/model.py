@@ -9,6 +9,12 @@ are held: X is k x n and Y, kept transposed, k' x m.
 For any residual E the scores :math:`s_i` of the columns and rows (`Penalty.scores` of :math:`M_i^T E`) give a lower
 bound on the optimum (`Penalty.dual_bound`), and a row of X outside the working set can help only if its score exceeds
 lambda. The bound of the current residual certifies a solution; the scores choose what enters the working set.
+
+As in the paper, a dimensionless number sets the strength lambda of the penalty,
+
+.. math:: \lambda = \tilde\lambda \, \|M - M X_0 - Y_0 M\|_F^2 / (2 r),
+
+with the columns and rows of GSPA and their weights as the start (X0, Y0).
 """
 
 from __future__ import annotations
@@ -23,14 +29,22 @@ from gsnmf.convex.penalties import TRACE, Penalty
 from gsnmf.convex.projection import scaled_weights
 from gsnmf.matrix import InMemoryMatrix
 from gsnmf.matrix.protocol import BLOCK_BYTES, Residual
+from gsnmf.results import Selection
 from gsnmf.selection.constraints import Limits
+from gsnmf.selection.successive_projection import generalized_successive_projection, successive_projection
 from gsnmf.support.arrays import COLUMNS_AND_ROWS, Axes, Flags, Floats, Indices
+from gsnmf.support.reasons import StopReason
+from gsnmf.support.records import Record
+from gsnmf.weights import solve_weights
 
 _ROUNDING = 16.0 * float(np.finfo(np.float64).eps)
 """Error, relative to ||M||^2, of products with a residual, which are differences of products with M."""
 
 _DEPENDENT = 1e-12
 """Eigenvalues of a Gram matrix below this fraction of the largest count as zero."""
+
+_SMALLEST_ERROR = 1e-4
+"""Smallest relative error for which lambda is computed; a smaller one would drown in rounding."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +64,7 @@ class ConvexModel:
 
         With ``pools``, only these columns and rows are scored. All others, like excluded ones, get -inf.
         """
-        columns, rows = pools if pools is not None else (None, None)
+        columns, rows = pools or (None, None)
         by_column = self._side_scores(residual, memory, columns)
         by_row = self._side_scores(residual.T, memory, rows) if "rows" in self.axes else np.empty(0)
         if self.limits is not None:
@@ -70,6 +84,119 @@ class ConvexModel:
         everything = np.concatenate(scores)
         slack = _ROUNDING * self.matrix.squared_norm
         return self.penalty.dual_bound(everything, residual.inner - slack, residual.squared_norm + slack, self.strength)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ConvexSolution(Record):
+    """A solution of the convex model with its certificate.
+
+    Attributes
+    ----------
+    columns, rows : int arrays
+        Indices of the nonzero rows of X and columns of Y.
+    X : array, shape (len(columns), n)
+        The nonzero rows of X.
+    Y : array, shape (m, len(rows))
+        The nonzero columns of Y.
+    strength : float
+        lambda.
+    objective, lower_bound : float
+        The value reached and a proved bound on the optimum.
+    residual_norm : float
+        ||M - M X - Y M||_F.
+    n_iterations : int
+    converged : bool
+        Whether the relative gap met the tolerance.
+    stop_reason : StopReason
+
+    Examples
+    --------
+    >>> from gsnmf.convex import solve_convex
+    >>> solution = solve_convex([[1, 0, 2], [0, 1, 2], [0, 0, 1]], 2)
+    >>> solution.converged, bool(solution.lower_bound <= solution.objective)
+    (True, True)
+    """
+
+    columns: Indices
+    rows: Indices
+    X: Floats
+    Y: Floats
+    strength: float
+    objective: float
+    lower_bound: float
+    residual_norm: float
+    n_iterations: int
+    converged: bool
+    stop_reason: StopReason
+
+    @property
+    def gap(self) -> float:
+        """Relative duality gap, (objective - lower_bound) / objective."""
+        return (self.objective - self.lower_bound) / self.objective if self.objective > 0 else 0.0
+
+    @property
+    def column_diagonal(self) -> Floats:
+        """X_ii of ``columns``."""
+        return self.X[np.arange(self.columns.size), self.columns]
+
+    @property
+    def row_diagonal(self) -> Floats:
+        """Y_ll of ``rows``."""
+        return self.Y[self.rows, np.arange(self.rows.size)]
+
+    @property
+    def is_trivial(self) -> bool:
+        """Whether X is about a I and Y about (1 - a) I: such a solution explains every matrix and says nothing."""
+        a, b = self.column_diagonal.sum() / self.X.shape[1], self.row_diagonal.sum() / self.Y.shape[0]
+        if a + b < 0.95:
+            return False
+        on_diagonal = np.sum(self.column_diagonal**2) + np.sum(self.row_diagonal**2)
+        off_diagonal = np.sum(self.X**2) + np.sum(self.Y**2) - on_diagonal
+        return bool(off_diagonal < 0.05 * on_diagonal)
+
+    def __repr__(self) -> str:
+        return (
+            f"ConvexSolution: {self.columns.size} nonzero rows of X and {self.rows.size} nonzero columns of Y, "
+            f"relative gap {self.gap:.1e}, {self.stop_reason}"
+        )
+
+
+@dataclass(frozen=True)
+class Start:
+    """Columns and rows of a fast method, their weights, and the error that they leave."""
+
+    columns: Indices
+    rows: Indices
+    X: Floats
+    Y: Floats
+    relative_error: float
+    squared_norm: float
+
+    @classmethod
+    def of(cls, matrix: InMemoryMatrix, rank: int, axes: Axes, known: Selection | None = None) -> Start:
+        """GSPA, or SPA if only one axis may be chosen from, and its weights; ``known`` is its selection, if known."""
+        if known is None and "rows" in axes:
+            known = generalized_successive_projection(matrix, rank)
+        elif known is None:
+            known = successive_projection(matrix, rank, axis="columns")
+        weights = solve_weights(matrix, known.columns, known.rows)
+        return cls(
+            columns=known.columns,
+            rows=known.rows,
+            X=weights.column_weights.astype(np.float64),
+            Y=weights.row_weights.astype(np.float64),
+            relative_error=weights.relative_error,
+            squared_norm=matrix.squared_norm,
+        )
+
+    @property
+    def squared_error(self) -> float:
+        """The residual of the start, or the smallest one that a lambda can be computed for."""
+        return max(self.relative_error, _SMALLEST_ERROR) ** 2 * self.squared_norm
+
+    def strength(self, relative: float, rank: int) -> float:
+        """The lambda of a lambda~; positive unless the matrix is zero."""
+        return relative * self.squared_error / (2 * rank)
 
 
 class Side:

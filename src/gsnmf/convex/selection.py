@@ -1,4 +1,13 @@
-"""From solutions of the convex model to the best selection.
+"""From solutions of the convex model to columns and rows.
+
+How a solution becomes a selection:
+
+- Largest diagonal entries: given how many columns and how many rows, those with the largest X_ii and Y_ll. For matrices
+  close to the model. Given only how many together, the largest of both diagonals. Entries that are nearly equal say
+  little: such ties can be settled by the true error.
+- In order of importance: for real data, where a single outlier can have a large diagonal entry, columns are ordered by
+  SPA on X^T and rows by SPA on Y, so that many large entries in a row of X count; then the next column or the next row
+  is taken, whichever leaves the smaller residual after projection.
 
 On real data no single value of lambda~ is best. The paper tries ten values in [1e-3, 10] and keeps the selection with
 the smallest true error. `convex_selection` does the same from large to small, each time starting from the previous
@@ -10,24 +19,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from gsnmf.convex.exact import solve_exact
 from gsnmf.convex.fast_gradient import fast_gradient, memory_needed
-from gsnmf.convex.model import ConvexModel
+from gsnmf.convex.model import ConvexModel, ConvexSolution, Start
 from gsnmf.convex.penalties import TRACE, Penalty
-from gsnmf.convex.postprocess import EQUAL, by_importance, completed, largest_diagonal, largest_of_both, settle_ties
-from gsnmf.convex.solve import SELECTION_GAP, Start, is_trivial, started_solver
-from gsnmf.convex.working_set import DEFAULT_MEMORY, WorkingSetSolver
+from gsnmf.convex.solve import DEFAULT_MEMORY, SELECTION_GAP, WorkingSetSolver
 from gsnmf.matrix import InMemoryMatrix
 from gsnmf.matrix.holding import hold
+from gsnmf.matrix.projection import ResidualProjection
 from gsnmf.matrix.protocol import largest_of
-from gsnmf.results import ConvexSolution, Selection
+from gsnmf.results import Selection
 from gsnmf.selection.constraints import Limits
-from gsnmf.selection.successive_projection import generalized_successive_projection
-from gsnmf.support.arrays import COLUMNS_AND_ROWS, Axes, Axis, Indices
+from gsnmf.selection.successive_projection import generalized_successive_projection, successive_projection
+from gsnmf.support.arrays import COLUMNS_AND_ROWS, Axes, Axis, Floats, Indices, axes_of
+from gsnmf.support.reasons import selection_reason
 from gsnmf.support.warning import warn_caller
 from gsnmf.weights import solve_weights
 
@@ -43,8 +52,16 @@ _ROUNDING = 16.0
 """Relative errors below this many units of rounding count as equal."""
 _GIVEN_SIZES = 0.5
 """lambda~ if the numbers of columns and of rows are given."""
+_MAX_STEPS = 2000
+"""Limit on the steps of the solver for each lambda~."""
 _PATIENCE = 2
 """The path ends after this many values of lambda~ without a better selection."""
+_TIE = 0.1
+"""Relative difference up to which diagonal entries count as nearly equal."""
+_MAX_TIES = 5
+"""How many indices on each side of the border may be in doubt."""
+EQUAL = 1e-6
+"""Relative difference up to which numbers count as equal, so that rounding decides nothing."""
 
 
 def convex_selection(
@@ -74,7 +91,7 @@ def convex_selection(
         start = generalized_successive_projection(matrix, size, limits=limits)
         rank = size  # the limits say how many of each
     first = Start.of(matrix, size, axes, start)
-    solver = started_solver(matrix, first, axes, memory, 2000)
+    solver = WorkingSetSolver(matrix, first, axes=axes, memory=memory, max_iterations=_MAX_STEPS)
 
     def model(relative: float) -> ConvexModel:
         return ConvexModel(matrix, first.strength(relative, size), penalty, axes, limits)
@@ -117,45 +134,22 @@ def fast_gradient_selection(
             f"{matrix.shape}; use method='convex', which solves the same model on a working set."
         )
     matrix = hold(matrix.columns(np.arange(matrix.shape[1])))  # one memory order, so that rounding decides nothing
-    given = not isinstance(rank, int)
-    size = sum(rank) if not isinstance(rank, int) else rank
+    one_number = isinstance(rank, int)
+    size = rank if isinstance(rank, int) else sum(rank)
     start = Start.of(matrix, size, axes)
-
-    def solve(relative: float) -> ConvexSolution:
-        model = ConvexModel(matrix, start.strength(relative, size), TRACE, axes)
-        tolerance = 1e-4 if given else 1e-2
-        return fast_gradient(
-            model, start.columns, start.rows, start.X, start.Y, tolerance=tolerance, as_printed=not given
-        )
-
+    from_start = start.columns, start.rows, start.X, start.Y
     search = _Search(matrix, rank, start, method)
-    for relative in () if search.settled else [0.25] if given else PATH:
-        solution = solve(relative)
+    for relative in () if search.settled else PATH if one_number else [0.25]:
+        model = ConvexModel(matrix, start.strength(relative, size), TRACE, axes)
+        solution = fast_gradient(model, *from_start, tolerance=1e-2 if one_number else 1e-4, as_printed=one_number)
         if isinstance(rank, int):
             search.offer(by_importance(solution, matrix, rank, method))
         else:
             selection = largest_diagonal(solution, *rank, method)
             search.offer(selection if as_printed else settle_ties(selection, solution, matrix))
-        if is_trivial(solution, matrix.shape):
+        if solution.is_trivial:
             break
     return search.result
-
-
-def exact_selection(matrix: InMemoryMatrix, rank: int | tuple[int, int]) -> Selection:
-    """The columns and rows of the smallest exact decomposition of at most this rank, or of exactly this pair."""
-    whole = matrix.columns(np.arange(matrix.shape[1]))
-    solution = solve_exact(whole, max_rank=rank) if isinstance(rank, int) else solve_exact(whole, pair=rank)
-    if not solution.found:
-        raise ValueError(
-            f"the matrix has no exact decomposition of rank {rank}: at least {solution.lower_bound} columns and rows "
-            "are needed; use method='convex' or 'auto' for an approximate one."
-        )
-    size = rank if isinstance(rank, int) else sum(rank)
-    columns, rows = (
-        chosen[side.squared_column_norms[chosen] > 0]  # a pair may ask for more than there are nonzero ones
-        for side, chosen in ((matrix, solution.columns), (matrix.T, solution.rows))
-    )
-    return Selection.of_indices(columns, rows, "exact", size)
 
 
 class _Search:
@@ -227,7 +221,7 @@ def _best_along_path(
         if offer(solution):
             best, at_best, waited = relative, solver.copy(), 0
         spent = solution.column_diagonal.sum() + solution.row_diagonal.sum()
-        if waited >= _PATIENCE or spent >= rank or is_trivial(solution, matrix.shape):
+        if waited >= _PATIENCE or spent >= rank or solution.is_trivial:
             break
     certified = at_best.solve(model(best), tolerance)
     offer(certified)
@@ -250,14 +244,169 @@ def _completed(selection: Selection, rank: int | tuple[int, int], matrix: InMemo
     """The selection, filled up if the solution has fewer columns and rows than requested."""
     if not isinstance(rank, int):
         by_norm = [largest_of(side.squared_column_norms) for side in (matrix, matrix.T)]  # never a zero one
-        others = [np.concatenate(pair) for pair in zip((start.columns, start.rows), by_norm, strict=True)]
-        return completed(selection, *rank, *(_distinct(indices) for indices in others))
+        columns, rows = (
+            np.array(list(dict.fromkeys([*chosen.tolist(), *others.tolist()])), dtype=np.intp)
+            for chosen, others in zip((start.columns, start.rows), by_norm, strict=True)
+        )
+        return completed(selection, *rank, columns, rows)
     missing = rank - selection.n_selected
     columns = start.columns[~np.isin(start.columns, selection.columns)][: max(0, missing)]
     n_columns = selection.columns.size + columns.size
     return completed(selection, n_columns, rank - n_columns, columns, start.rows)
 
 
-def _distinct(indices: Indices) -> Indices:
-    _, first = np.unique(indices, return_index=True)
-    return indices[np.sort(first)]
+def largest_diagonal(
+    solution: ConvexSolution, n_columns: int, n_rows: int, method: str, wanted: int | None = None
+) -> Selection:
+    """The columns with the ``n_columns`` largest X_ii and the rows with the ``n_rows`` largest Y_ll."""
+    columns = solution.columns[_from_largest(solution.column_diagonal, solution.columns)[:n_columns]]
+    rows = solution.rows[_from_largest(solution.row_diagonal, solution.rows)[:n_rows]]
+    return Selection.of_indices(columns, rows, method, n_columns + n_rows if wanted is None else wanted)
+
+
+def largest_of_both(solution: ConvexSolution, rank: int, method: str) -> Selection:
+    """The columns and rows with the ``rank`` largest entries of both diagonals together."""
+    diagonal = np.concatenate([solution.column_diagonal, solution.row_diagonal])
+    indices = np.concatenate([solution.columns, solution.rows + solution.X.shape[1]])
+    chosen = _from_largest(diagonal, indices)[:rank]
+    n_columns = int((chosen < solution.columns.size).sum())
+    return largest_diagonal(solution, n_columns, chosen.size - n_columns, method, rank)
+
+
+def settle_ties(selection: Selection, solution: ConvexSolution, matrix: InMemoryMatrix) -> Selection:
+    """Exchange columns, and rows, whose diagonal entries are nearly equal, as long as that lowers the true error."""
+    chosen = [selection.columns, selection.rows]
+    diagonals = (solution.columns, solution.column_diagonal), (solution.rows, solution.row_diagonal)
+    ties = [_ties(own, *diagonal) for own, diagonal in zip(chosen, diagonals, strict=True)]
+    if not any(ties):
+        return selection
+    error = solve_weights(matrix, *chosen).relative_error
+    for axis, pairs in enumerate(ties):
+        for leaves, enters in pairs:
+            if leaves not in chosen[axis] or enters in chosen[axis]:
+                continue
+            trial = list(chosen)
+            trial[axis] = np.where(chosen[axis] == leaves, enters, chosen[axis])
+            trial_error = solve_weights(matrix, *trial).relative_error
+            if trial_error < (1.0 - EQUAL) * error:
+                chosen, error = trial, trial_error
+    return replace(selection, columns=chosen[0], rows=chosen[1])
+
+
+def _ties(chosen: Indices, indices: Indices, diagonal: Floats) -> list[tuple[int, int]]:
+    """Pairs of a chosen index and another one whose diagonal entry is nearly as large, the closest pairs first."""
+    own = np.isin(indices, chosen)
+    inside, outside = np.flatnonzero(own), np.flatnonzero(~own)
+    inside = inside[_from_largest(diagonal[inside], indices[inside])[::-1][:_MAX_TIES]]
+    outside = outside[_from_largest(diagonal[outside], indices[outside])[:_MAX_TIES]]
+    ties = [(i, o) for i in inside for o in outside if diagonal[o] >= (1.0 - _TIE) * diagonal[i]]
+    ties.sort(key=lambda pair: diagonal[pair[0]] - diagonal[pair[1]])
+    return [(int(indices[i]), int(indices[o])) for i, o in ties]
+
+
+def by_importance(
+    solution: ConvexSolution, matrix: InMemoryMatrix, rank: int, method: str, limits: Limits | None = None
+) -> Selection:
+    """``rank`` columns and rows in order of importance, dividing the rank between them, within limits.
+
+    What must be chosen comes first.
+    """
+    important: dict[Axis, Indices] = {
+        "columns": _importance(solution.X.T, solution.columns, rank),
+        "rows": _importance(solution.Y, solution.rows, rank),
+    }
+    projection = matrix.projection(rank, COLUMNS_AND_ROWS)
+    picks: list[tuple[Axis, int]] = []
+    if limits is not None:
+        picks = [(axis, index) for axis in important for index in limits.included(axis).tolist()]
+        for pick in picks:
+            projection.choose(*pick)
+    queues = {axis: [i for i in indices.tolist() if (axis, i) not in picks] for axis, indices in important.items()}
+    while len(picks) < rank:
+        n_columns = sum(axis == "columns" for axis, _ in picks)
+        axes = COLUMNS_AND_ROWS if limits is None else limits.open_axes(n_columns, len(picks) - n_columns)
+        gains = {axis: _next_gain(queues[axis], projection, axis) if axis in axes else 0.0 for axis in queues}
+        axis: Axis = "columns" if gains["columns"] >= (1.0 - EQUAL) * gains["rows"] else "rows"
+        if gains[axis] <= 0.0:
+            break
+        picks.append((axis, queues[axis].pop(0)))
+        projection.choose(*picks[-1])
+    return Selection.of(picks, method, rank)
+
+
+def _next_gain(queue: list[int], projection: ResidualProjection, axis: Axis) -> float:
+    """Gain of the first in the queue, after dropping those that the chosen ones already explain."""
+    while queue:
+        gain = projection.gain(axis, queue[0])
+        if gain > 0.0:
+            return gain
+        queue.pop(0)
+    return 0.0
+
+
+def completed(selection: Selection, n_columns: int, n_rows: int, columns: Indices, rows: Indices) -> Selection:
+    """Add the first missing ones of ``columns`` and ``rows`` until there are as many of each as wanted."""
+    more_columns = columns[~np.isin(columns, selection.columns)][: max(0, n_columns - selection.columns.size)]
+    more_rows = rows[~np.isin(rows, selection.rows)][: max(0, n_rows - selection.rows.size)]
+    order = selection.order + axes_of(more_columns.size, more_rows.size)
+    return replace(
+        selection,
+        columns=np.concatenate([selection.columns, more_columns]),
+        rows=np.concatenate([selection.rows, more_rows]),
+        order=order,
+        stop_reason=selection_reason(len(order), n_columns + n_rows),
+    )
+
+
+def automatic_sizes(solution: ConvexSolution, threshold: float | None = None) -> tuple[int, int]:
+    """How many columns and rows the diagonals ask for.
+
+    Parameters
+    ----------
+    solution : ConvexSolution
+    threshold : float, optional
+        Count the diagonal entries above it. By default it lies in the widest gap between two successive entries, which
+        separates the chosen from the others if the matrix is close to the model.
+
+    Returns
+    -------
+    n_columns, n_rows : int
+        How many diagonal entries are above the threshold, of columns and of rows.
+
+    Examples
+    --------
+    >>> from gsnmf.convex import solve_convex
+    >>> from gsnmf.datasets import planted
+    >>> data = planted((20, 15), n_columns=2, n_rows=1, noise_level=0.05, random_state=0)
+    >>> automatic_sizes(solve_convex(data.matrix, 3))
+    (2, 1)
+    """
+    diagonal = np.sort(np.concatenate([solution.column_diagonal, solution.row_diagonal, [0.0]]))
+    if threshold is None:
+        widest = int(np.argmax(np.diff(diagonal))) if diagonal.size > 1 else 0
+        threshold = float(diagonal[widest])
+    return int((solution.column_diagonal > threshold).sum()), int((solution.row_diagonal > threshold).sum())
+
+
+def _from_largest(values: Floats, indices: Indices) -> Indices:
+    """Positions of the values in descending order; values that count as equal are ordered by index."""
+    order = np.argsort(-values, kind="stable")
+    descending = values[order]
+    falls = descending[1:] < (1.0 - EQUAL) * descending[:-1]
+    group = np.concatenate([[0], np.cumsum(falls)])[: order.size]
+    return np.asarray(order[np.lexsort((indices[order], group))])
+
+
+def _importance(vectors: Floats, indices: Indices, rank: int) -> Indices:
+    """The first of ``indices`` in the order of SPA on their columns of ``vectors``.
+
+    More than can be chosen, because some are already explained. Entries are rounded to 20 bits, which is much finer
+    than the accuracy of the solution, so that copies of a column are equal and the first of them wins.
+    """
+    if indices.size == 0:
+        return indices
+    sorted_indices = np.sort(indices)
+    fractions, exponents = np.frexp(vectors[:, np.argsort(indices)])
+    rounded = np.ldexp(np.round(np.ldexp(fractions, 20)), exponents - 20)
+    most = min(indices.size, 2 * rank + 10)
+    return sorted_indices[successive_projection(hold(rounded), most, axis="columns").columns]

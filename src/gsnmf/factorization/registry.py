@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from gsnmf.convex.exact import exact_selection
 from gsnmf.convex.penalties import GROUP_2, GROUP_INF, TRACE
-from gsnmf.convex.selection import convex_selection, exact_selection, fast_gradient_selection
+from gsnmf.convex.selection import convex_selection, fast_gradient_selection
 from gsnmf.matrix import InMemoryMatrix, Matrix
 from gsnmf.matrix.checks import check_rank, check_rank_pair
 from gsnmf.results import Choice, Selection

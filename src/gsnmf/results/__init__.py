@@ -1,6 +1,5 @@
 """What the library returns: small frozen records that can be compared and read in one line."""
 
-from gsnmf.results.convex import ConvexSolution
 from gsnmf.results.factorization import Factorization
 from gsnmf.results.factors import Factor
 from gsnmf.results.mixtures import Mixtures
@@ -11,7 +10,6 @@ from gsnmf.results.weights import Weights
 
 __all__ = [
     "Choice",
-    "ConvexSolution",
     "Factor",
     "Factorization",
     "Mixtures",

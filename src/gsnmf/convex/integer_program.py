@@ -144,11 +144,8 @@ class Program:
         if result.x is None:
             return None, lower, finished
         chosen = result.x[: self.n_binaries] > 0.5
-        return (
-            (np.flatnonzero(chosen[: self.n_columns]), np.flatnonzero(chosen[self.n_columns :])),
-            lower,
-            finished,
-        )
+        columns, rows = np.flatnonzero(chosen[: self.n_columns]), np.flatnonzero(chosen[self.n_columns :])
+        return (columns, rows), lower, finished
 
     def exclude(self, chosen: Chosen) -> None:
         """Forbid one choice."""

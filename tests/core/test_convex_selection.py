@@ -3,11 +3,11 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import gsnmf
+from gsnmf import ConvexSolution
 from gsnmf.convex import automatic_sizes, solve_convex
-from gsnmf.convex.postprocess import by_importance, completed, largest_diagonal, largest_of_both, settle_ties
+from gsnmf.convex.selection import by_importance, completed, largest_diagonal, largest_of_both, settle_ties
 from gsnmf.datasets import fully_random, planted
 from gsnmf.matrix import wrap
-from gsnmf.results import ConvexSolution
 
 
 def solution_of(columns, X, rows, Y):

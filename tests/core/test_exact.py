@@ -11,7 +11,7 @@ from scipy.optimize import OptimizeResult, linprog
 from sklearn.exceptions import ConvergenceWarning
 
 from gsnmf.convex import exact as exact_module
-from gsnmf.convex import exact_program
+from gsnmf.convex import integer_program
 from gsnmf.convex.exact import MAX_VARIABLES, is_separable, solve_exact
 from gsnmf.datasets import gspa_failure_example, non_unique_example, three_three_separable, two_one_separable
 
@@ -305,11 +305,11 @@ def test_solver_stopped_with_a_bound(monkeypatch):
     matrix = hard_matrix()
     rank = np.linalg.matrix_rank(matrix)
     stopped = OptimizeResult(status=1, x=None, mip_dual_bound=rank + 0.5, message="time limit")
-    monkeypatch.setattr(exact_program, "milp", lambda *_, **__: stopped)
+    monkeypatch.setattr(integer_program, "milp", lambda *_, **__: stopped)
     with pytest.warns(ConvergenceWarning):
         solution = solve_exact(matrix)
     assert solution.lower_bound == rank + 1
-    monkeypatch.setattr(exact_program, "milp", lambda *_, **__: OptimizeResult(status=4, message="no basis"))
+    monkeypatch.setattr(integer_program, "milp", lambda *_, **__: OptimizeResult(status=4, message="no basis"))
     with pytest.raises(RuntimeError, match="no basis"):
         solve_exact(matrix)
 

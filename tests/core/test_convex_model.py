@@ -16,8 +16,7 @@ from gsnmf.convex.fast_gradient import fast_gradient
 from gsnmf.convex.model import ConvexModel
 from gsnmf.convex.penalties import PENALTIES, TRACE
 from gsnmf.convex.selection import PATH, convex_selection, fast_gradient_selection
-from gsnmf.convex.solve import is_trivial
-from gsnmf.convex.working_set import WorkingSetSolver
+from gsnmf.convex.solve import WorkingSetSolver
 from gsnmf.datasets import fully_random, middle_points, planted
 from gsnmf.matrix import wrap
 from gsnmf.metrics import accuracy
@@ -339,10 +338,10 @@ def test_a_noise_level_for_a_matrix_without_noise():
 def test_the_trivial_solution_is_named(noisy):
     with pytest.warns(RuntimeWarning, match="try lambda = ") as caught:
         solution = solve_convex(noisy.matrix, 7, relative_strength=1e-3, max_iterations=20000)
-    assert is_trivial(solution, noisy.matrix.shape)
+    assert solution.is_trivial
     factor = float(str(caught[0].message).split("times ")[1].split(")")[0])
     better = solve_convex(noisy.matrix, 7, relative_strength=1e-3 * factor)  # without a warning
-    assert not is_trivial(better, noisy.matrix.shape)
+    assert not better.is_trivial
 
 
 @pytest.mark.parametrize("shape", [(1, 6), (2, 50), (50, 2)])
