@@ -22,8 +22,8 @@ from sklearn.impute import KNNImputer, SimpleImputer
 from benchmarks._measuring import machine_facts, main, megabytes, print_table, resident_bytes, seconds
 from gsnmf._parallel import single_threaded_blas
 from gsnmf.datasets import Planted, planted
-from gsnmf.factorization.functions import factorize
-from gsnmf.matrix.observed import observe
+from gsnmf.functions import factorize
+from gsnmf.matrix.input import observe
 from gsnmf.nmf.hierarchical_least_squares import hals
 from gsnmf.support.arrays import Doubles, Flags, Indices
 from gsnmf.weights import fit_weights

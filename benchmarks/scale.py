@@ -25,10 +25,10 @@ import gsnmf
 from benchmarks._cluster_model import Cluster, PassCost, Problem, pass_cost
 from benchmarks._measuring import load, machine_facts, main, megabytes, print_table, resident_bytes, seconds, take_turns
 from benchmarks._stored_matrix import StoredMatrix
-from gsnmf.factorization.functions import select
 from gsnmf.factorization.path import Request, choose
+from gsnmf.functions import select
 from gsnmf.matrix import wrap
-from gsnmf.results import Selection, Weights
+from gsnmf.records import Selection, Weights
 from gsnmf.search.effort import Effort
 from gsnmf.support.arrays import Sparse
 from gsnmf.weights import solve_weights

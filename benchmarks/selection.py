@@ -28,9 +28,9 @@ from benchmarks._measuring import (
     take_turns,
 )
 from gsnmf.datasets import fully_random, planted
-from gsnmf.factorization.functions import select
-from gsnmf.matrix.checks import check_matrix
-from gsnmf.results import Selection
+from gsnmf.functions import select
+from gsnmf.matrix.validation import check_matrix
+from gsnmf.records import Selection
 from gsnmf.support.arrays import Floats, RawMatrix
 from gsnmf.weights import fit_weights
 

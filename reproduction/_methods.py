@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from gsnmf.convex.selection import fast_gradient_selection
 from gsnmf.datasets import fully_random
-from gsnmf.factorization.functions import select
+from gsnmf.functions import select
 from gsnmf.matrix import wrap_in_memory
 from gsnmf.nmf import LowRankResult, hals, minimum_volume, truncated_svd
 from gsnmf.support.arrays import COLUMNS_ALONE, Floats, Indices, RawMatrix

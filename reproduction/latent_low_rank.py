@@ -47,8 +47,8 @@ from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 
 from gsnmf.matrix import wrap_in_memory
-from gsnmf.matrix.checks import check_count, check_positive
 from gsnmf.matrix.protocol import Matrix
+from gsnmf.matrix.validation import check_count, check_positive
 from gsnmf.nmf.alternating import inner
 from gsnmf.nmf.results import LowRankResult
 from gsnmf.support.arrays import Floats

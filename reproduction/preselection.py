@@ -29,8 +29,8 @@ import scipy.sparse as sp
 
 from gsnmf._parallel import single_threaded_blas
 from gsnmf.matrix import InMemoryMatrix
-from gsnmf.matrix.checks import check_count
 from gsnmf.matrix.protocol import dense
+from gsnmf.matrix.validation import check_count
 from gsnmf.support.arrays import Axis, Doubles, Flags, Floats, Indices
 
 _SMALL = 64

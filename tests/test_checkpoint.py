@@ -8,8 +8,8 @@ import pytest
 import scipy.sparse as sp
 
 import gsnmf
+from gsnmf import checkpoint as checkpoints
 from gsnmf.matrix.projection import ResidualNorms
-from gsnmf.results import checkpoint as checkpoints
 
 METHODS = ["gspa", "spa-columns", "spa-rows"]
 
@@ -36,7 +36,7 @@ def before_every_search(monkeypatch, work):
     """Do something before any side looks for its farthest column or row."""
     kinds = [ResidualNorms]
     if find_spec("dask"):
-        kinds.append(import_module("gsnmf.matrix.chunked.projection").ChunkedRows)
+        kinds.append(import_module("gsnmf.matrix.dask.projection").ChunkedRows)
     for kind in kinds:
 
         def farthest(self, original=kind.farthest):

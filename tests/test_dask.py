@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.optimize import nnls
 
 import gsnmf
-import gsnmf.results.checkpoint
+import gsnmf.checkpoint
 from gsnmf.datasets import fully_random, planted
 from gsnmf.diagnostics import Explanation
 from gsnmf.matrix import wrap
@@ -23,7 +23,7 @@ from gsnmf.weights.eliminated import RowSums, curvature_matrix, row_sums
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
-passes = pytest.importorskip("gsnmf.matrix.chunked.passes")
+passes = pytest.importorskip("gsnmf.matrix.dask.passes")
 
 FORMS = {
     "dense": np.asarray,
@@ -330,7 +330,7 @@ class TestLongSide:
         ],
     )
     def test_the_driver_never_sees_it(self, form, method, fetched, monkeypatch):
-        monkeypatch.setattr("gsnmf.matrix.chunked.matrix._IN_DRIVER", 0)
+        monkeypatch.setattr("gsnmf.matrix.dask.matrix._IN_DRIVER", 0)
         expected = gsnmf.factorize(self.tall, 6, method=method)
         found = gsnmf.factorize(to_dask(self.tall, (50, -1), FORMS[form]), 6, method=method)
         assert fetched
@@ -345,12 +345,12 @@ class TestLongSide:
     def test_rows_alone_are_chosen_without_their_products(self, chunks, monkeypatch):
         matrix = random_matrix((23, 17), 3)
         expected = gsnmf.select(matrix, 15, method="spa-rows")
-        monkeypatch.setattr("gsnmf.matrix.chunked.matrix._IN_DRIVER", 0)
+        monkeypatch.setattr("gsnmf.matrix.dask.matrix._IN_DRIVER", 0)
         found = gsnmf.select(to_dask(matrix, CHUNKS[chunks]), 15, method="spa-rows")
         np.testing.assert_array_equal(found.rows, expected.rows)
 
     def test_the_first_of_equal_rows_whatever_chunk_it_is_in(self, monkeypatch):
-        monkeypatch.setattr("gsnmf.matrix.chunked.matrix._IN_DRIVER", 0)
+        monkeypatch.setattr("gsnmf.matrix.dask.matrix._IN_DRIVER", 0)
         steps = np.array([100, 40, 0, 0, 90, 10]) * np.finfo(float).eps
         for order in range(6):
             matrix = np.diag(np.sqrt(1.0 - np.roll(steps, order)))
@@ -358,7 +358,7 @@ class TestLongSide:
             np.testing.assert_array_equal(found.rows, gsnmf.select(matrix, 3, method="spa-rows").rows)
 
     def test_residuals_of_rows_far_below_them(self, monkeypatch):
-        monkeypatch.setattr("gsnmf.matrix.chunked.matrix._IN_DRIVER", 0)
+        monkeypatch.setattr("gsnmf.matrix.dask.matrix._IN_DRIVER", 0)
         rng = np.random.default_rng(0)
         matrix = (rng.random((60, 25)) * np.geomspace(1, 1e-8, 25)) @ rng.random((25, 90))
         found = gsnmf.select(to_dask(matrix, (20, 30)), 24, method="spa-rows")
@@ -366,11 +366,11 @@ class TestLongSide:
 
     @pytest.mark.parametrize("method", ["gspa", "spa-rows"])
     def test_a_checkpoint_holds_only_what_is_short(self, method, tmp_path, monkeypatch):
-        monkeypatch.setattr("gsnmf.matrix.chunked.matrix._IN_DRIVER", 0)
-        monkeypatch.setattr("gsnmf.results.checkpoint._SHARE", 0.0)
+        monkeypatch.setattr("gsnmf.matrix.dask.matrix._IN_DRIVER", 0)
+        monkeypatch.setattr("gsnmf.checkpoint._SHARE", 0.0)
         path, array = tmp_path / "selection.npz", to_dask(self.tall, (50, -1))
         expected = gsnmf.select(self.tall, 9, method=method)
-        saved = gsnmf.results.checkpoint.Checkpoint.save
+        saved = gsnmf.checkpoint.Checkpoint.save
 
         def interrupted(checkpoint, picks, state, *, last=False):
             saved(checkpoint, picks, state, last=last)
@@ -378,7 +378,7 @@ class TestLongSide:
                 raise KeyboardInterrupt
 
         with monkeypatch.context() as patch:
-            patch.setattr(gsnmf.results.checkpoint.Checkpoint, "save", interrupted)
+            patch.setattr(gsnmf.checkpoint.Checkpoint, "save", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 gsnmf.select(array, 9, method=method, checkpoint=path)
         with np.load(path) as file:

@@ -18,7 +18,7 @@ from processes import PATIENCE, all_ended, hear_interrupts, wait_until
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
-Passes = pytest.importorskip("gsnmf.matrix.chunked.passes").Passes
+Passes = pytest.importorskip("gsnmf.matrix.dask.passes").Passes
 
 pytestmark = pytest.mark.long
 SHAPE = (400, 300)

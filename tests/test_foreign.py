@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import gsnmf
-from gsnmf.support.foreign import is_anndata, refuse_foreign
+from gsnmf.matrix.validation import is_anndata, refuse_foreign
 
 
 def stand_in(library, name, *bases):

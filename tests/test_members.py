@@ -9,13 +9,13 @@ from scipy.optimize import nnls
 
 import gsnmf
 from gsnmf._kernels.members import best_change, member_weights
+from gsnmf.constraints import Constraints
 from gsnmf.matrix import InMemoryMatrix, wrap
-from gsnmf.results import Mixtures
+from gsnmf.records import Mixtures
 from gsnmf.search.member_model import MixedModel, Space, model_of
 from gsnmf.search.member_starts import random_start
 from gsnmf.search.members import check_members, refine_members
 from gsnmf.search.work import Work
-from gsnmf.selection.constraints import Constraints
 
 
 def random_matrix(seed, shape=(30, 24), density=0.6):
@@ -213,7 +213,7 @@ def test_kinds_of_matrices_agree():
     start = gsnmf.factorize(matrix, 4, effort="fast")
     expected = refine_members(start, 3)
     for raw in (sp.csr_array(matrix), sp.csc_array(matrix), np.asfortranarray(matrix)):
-        other = refine_members(gsnmf.results.Factorization(start.selection, start.weights, wrap(raw)), 3)
+        other = refine_members(gsnmf.Factorization(start.selection, start.weights, wrap(raw)), 3)
         assert other.relative_error == pytest.approx(expected.relative_error, rel=1e-9)
         assert (abs(other.column_mixture - expected.column_mixture)).max() < 1e-6
         assert quality_of(raw, other) == pytest.approx(other.quality, abs=1e-12)
@@ -233,7 +233,7 @@ def test_single_precision_stays():
 @pytest.mark.parametrize("scale", [1e-200, 1e200])
 def test_unit_of_the_data(start, scale):
     expected = refine_members(start, 2)
-    scaled = gsnmf.results.Factorization(start.selection, start.weights, wrap(start.matrix * scale))
+    scaled = gsnmf.Factorization(start.selection, start.weights, wrap(start.matrix * scale))
     result = refine_members(scaled, 2)
     assert result.relative_error == pytest.approx(expected.relative_error, rel=1e-9)
     np.testing.assert_allclose(
@@ -244,8 +244,8 @@ def test_unit_of_the_data(start, scale):
 def test_transposition_gives_the_same(start):
     matrix = start.matrix
     weights = gsnmf.fit_weights(matrix.T, start.rows, start.columns)
-    selection = gsnmf.results.Selection.of_indices(start.rows, start.columns, "auto", 5)
-    other = refine_members(gsnmf.results.Factorization(selection, weights, wrap(matrix.T)), 2, effort="fast")
+    selection = gsnmf.Selection.of_indices(start.rows, start.columns, "auto", 5)
+    other = refine_members(gsnmf.Factorization(selection, weights, wrap(matrix.T)), 2, effort="fast")
     expected = refine_members(start, 2, effort="fast")
     assert other.relative_error == pytest.approx(expected.relative_error, abs=2e-3)
 
@@ -280,8 +280,8 @@ def test_limits_are_obeyed(start):
     limits = Constraints(**constraints).resolve((m, n), 5)
     columns, rows = np.array([1, 5]), np.array([3, 7, 9])
     weights = gsnmf.fit_weights(matrix, columns, rows)
-    selection = gsnmf.results.Selection.of_indices(columns, rows, "auto", 5)
-    result = refine_members(gsnmf.results.Factorization(selection, weights, wrap(matrix)), 3, limits=limits)
+    selection = gsnmf.Selection.of_indices(columns, rows, "auto", 5)
+    result = refine_members(gsnmf.Factorization(selection, weights, wrap(matrix)), 3, limits=limits)
     assert not result.column_mixture.toarray()[::2].any()
     assert any(np.array_equal(row, np.eye(m)[3]) for row in result.row_mixture.toarray())
     assert result.columns.size + result.rows.size == 5
@@ -318,16 +318,14 @@ def test_zero_columns_and_exact_matrices():
     matrix = random_matrix(6)
     matrix[:, 2] = 0.0
     weights = gsnmf.fit_weights(matrix, [2, 5], [1, 3])
-    selection = gsnmf.results.Selection.of_indices(np.array([2, 5]), np.array([1, 3]), "given", 4)
-    result = refine_members(gsnmf.results.Factorization(selection, weights, wrap(matrix)), 2)
+    selection = gsnmf.Selection.of_indices(np.array([2, 5]), np.array([1, 3]), "given", 4)
+    result = refine_members(gsnmf.Factorization(selection, weights, wrap(matrix)), 2)
     assert result.W.shape == (30, 4)
     assert np.isfinite(result.reconstruct()).all()
     assert result.quality == pytest.approx(quality_of(matrix, result), abs=1e-12)
     exact = gsnmf.factorize(np.eye(6), 6)
     assert refine_members(exact, 3).relative_error == exact.relative_error
-    zero = gsnmf.results.Factorization(
-        selection, gsnmf.fit_weights(np.zeros((9, 9)), [2, 5], [1, 3]), wrap(np.zeros((9, 9)))
-    )
+    zero = gsnmf.Factorization(selection, gsnmf.fit_weights(np.zeros((9, 9)), [2, 5], [1, 3]), wrap(np.zeros((9, 9))))
     assert refine_members(zero, 2).relative_error == 0.0
 
 
@@ -450,7 +448,7 @@ class Plain(InMemoryMatrix):
 
 
 def test_any_matrix_in_memory(start):
-    plain = gsnmf.results.Factorization(start.selection, start.weights, Plain(start.matrix))
+    plain = gsnmf.Factorization(start.selection, start.weights, Plain(start.matrix))
     result, expected = refine_members(plain, 2), refine_members(start, 2)
     assert result.relative_error == pytest.approx(expected.relative_error, rel=1e-9)
 
@@ -464,8 +462,8 @@ def test_small_and_degenerate_matrices(seed):
     rank = int(rng.integers(1, min(m, n) + 1))
     n_columns = int(rng.integers(0, rank + 1))
     columns, rows = rng.permutation(n)[:n_columns], rng.permutation(m)[: rank - n_columns]
-    selection = gsnmf.results.Selection.of_indices(columns, rows, "given", rank)
-    given = gsnmf.results.Factorization(selection, gsnmf.fit_weights(matrix, columns, rows), wrap(matrix))
+    selection = gsnmf.Selection.of_indices(columns, rows, "given", rank)
+    given = gsnmf.Factorization(selection, gsnmf.fit_weights(matrix, columns, rows), wrap(matrix))
     limits = Constraints().resolve((m, n), rank)
     for members in (1, 2, min(m, n)):
         result = refine_members(given, members, limits=limits, effort="fast")

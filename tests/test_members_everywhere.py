@@ -14,9 +14,9 @@ from gsnmf.applications.topic_modelling.document_report import gather_documents,
 from gsnmf.commands import run
 from gsnmf.datasets.readers.labelled import LabelledMatrix
 from gsnmf.diagnostics import NO_COMPARISON, Explanation
+from gsnmf.records import Mixtures
 from gsnmf.reports.findings import gather, summary
 from gsnmf.reports.page import render_report
-from gsnmf.results import Mixtures
 
 WORDS = tuple(f"word{j}" for j in range(16))
 TEXTS = [

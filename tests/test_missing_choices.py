@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import gsnmf
 from gsnmf import GSNMF
 from gsnmf.datasets import planted
-from gsnmf.matrix.observed import observe
+from gsnmf.matrix.input import observe
 from gsnmf.model_selection.left_out import leave_out_observed
 from gsnmf.weights.observed_anchors import solve_anchored
 

@@ -8,8 +8,8 @@ from numpy.testing import assert_allclose
 import gsnmf
 from gsnmf.matrix import wrap
 from gsnmf.matrix.completion import complete, filled
+from gsnmf.matrix.input import observe
 from gsnmf.matrix.low_rank_sum import LowRankSum
-from gsnmf.matrix.observed import observe
 
 
 @pytest.fixture(scope="module")

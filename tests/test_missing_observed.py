@@ -6,8 +6,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 import gsnmf
-from gsnmf.matrix.clipping import clip_negative
-from gsnmf.matrix.observed import observe
+from gsnmf.matrix.input import clip_negative, observe
 
 NAN = float("nan")
 

@@ -17,7 +17,7 @@ from gsnmf._kernels.observed_entries import (
     sweep_rows,
 )
 from gsnmf._kernels.sum_to_one import simplex_least_squares
-from gsnmf.matrix.observed import observe
+from gsnmf.matrix.input import observe
 from gsnmf.weights.observed import ObservedProblem, observed_coefficients, solve_observed_weights
 
 

@@ -5,9 +5,9 @@ import pytest
 import scipy.sparse as sp
 
 import gsnmf
-from gsnmf.factorization import registry
-from gsnmf.factorization.registry import Method
-from gsnmf.results import Choice, Selection
+from gsnmf import registry
+from gsnmf.records import Choice, Selection
+from gsnmf.registry import Method
 
 
 def longest_columns(matrix, rank):

@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 import gsnmf
 from gsnmf.applications import TopicModel, topics, unmix
 from gsnmf.datasets import LabelledMatrix, planted
-from gsnmf.support.records import same_value
+from gsnmf.records import same_value
 
 TEXTS = [
     "Tea and cake. Green tea with milk.",

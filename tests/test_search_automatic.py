@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gsnmf
+from gsnmf.constraints import Constraints
 from gsnmf.convex.selection import convex_selection
 from gsnmf.datasets import fully_random, planted
 from gsnmf.matrix import wrap
 from gsnmf.metrics import accuracy
 from gsnmf.search.automatic import Search, automatic_search
 from gsnmf.search.pursuit import pursuit_choice
-from gsnmf.selection.constraints import Constraints
 from gsnmf.selection.successive_nonnegative import successive_nonnegative_projection
 from gsnmf.selection.successive_projection import (
     generalized_successive_projection,

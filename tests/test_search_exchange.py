@@ -7,6 +7,7 @@ import pytest
 
 import gsnmf
 from gsnmf._kernels.exchange import coupled, descend_rows, exchange_scores
+from gsnmf.constraints import Constraints
 from gsnmf.matrix import wrap
 from gsnmf.search.alternating import _closest_to_ideal, alternated, distinct_closest, matched_factors, short_nmf
 from gsnmf.search.alternatives import alternatives
@@ -15,7 +16,6 @@ from gsnmf.search.descent import descend_jointly
 from gsnmf.search.exchange import every_exchange, improved, thoroughly_improved
 from gsnmf.search.trials import Trials
 from gsnmf.search.work import Work
-from gsnmf.selection.constraints import Constraints
 
 
 def random_matrix(seed, shape=(25, 18), density=0.7):

@@ -4,7 +4,7 @@ import pytest
 import scipy.sparse as sp
 
 import gsnmf
-from gsnmf.matrix.checks import check_matrix, check_rank, check_rank_pair
+from gsnmf.matrix.validation import check_matrix, check_rank, check_rank_pair
 
 FORMATS = ["csr", "csc", "coo", "lil", "dok", "dia", "bsr"]
 

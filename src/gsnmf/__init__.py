@@ -7,19 +7,20 @@ from gsnmf.support.version import __version__
 
 if TYPE_CHECKING:
     from gsnmf import applications, convex, datasets, metrics, nmf
+    from gsnmf.constraints import Constraints
     from gsnmf.convex.model import ConvexSolution
     from gsnmf.estimators.gsnmf import GSNMF
     from gsnmf.estimators.selector import GSNMFSelector
-    from gsnmf.factorization.functions import factorize, select
-    from gsnmf.factorization.registry import Method, methods
+    from gsnmf.functions import factorize, select
     from gsnmf.matrix.scaling import Scaling, scale
     from gsnmf.model_selection.rank_choice import RankChoice, choose_rank
     from gsnmf.model_selection.side_map import SideMap, side_map
     from gsnmf.model_selection.stability import Stability, stability
     from gsnmf.outputs import load, report, save
-    from gsnmf.results import Factor, Factorization, SearchRecord, Selection, Weights
+    from gsnmf.records import SearchRecord, Selection, Weights
+    from gsnmf.registry import Method, methods
+    from gsnmf.result import Factor, Factorization
     from gsnmf.search.ranks import RankPath, rank_path
-    from gsnmf.selection.constraints import Constraints
     from gsnmf.support.formatting import Table
     from gsnmf.support.reasons import StopReason
     from gsnmf.weights import fit_weights
@@ -71,22 +72,22 @@ _HOMES = {
     "stability": "model_selection.stability",
     "GSNMF": "estimators.gsnmf",
     "GSNMFSelector": "estimators.selector",
-    "factorize": "factorization.functions",
-    "select": "factorization.functions",
-    "Method": "factorization.registry",
-    "methods": "factorization.registry",
+    "factorize": "functions",
+    "select": "functions",
+    "Method": "registry",
+    "methods": "registry",
     "Scaling": "matrix.scaling",
     "scale": "matrix.scaling",
     "load": "outputs",
     "report": "outputs",
     "save": "outputs",
-    "Constraints": "selection.constraints",
+    "Constraints": "constraints",
     "ConvexSolution": "convex.model",
-    "SearchRecord": "results",
-    "Factor": "results",
-    "Factorization": "results",
-    "Selection": "results",
-    "Weights": "results",
+    "SearchRecord": "records",
+    "Factor": "result",
+    "Factorization": "result",
+    "Selection": "records",
+    "Weights": "records",
     "RankPath": "search.ranks",
     "rank_path": "search.ranks",
     "StopReason": "support.reasons",

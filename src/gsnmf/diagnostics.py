@@ -16,11 +16,11 @@ from sklearn.exceptions import ConvergenceWarning
 from gsnmf.matrix import InMemoryMatrix
 from gsnmf.matrix.protocol import Matrix
 from gsnmf.nmf import hals, truncated_svd
-from gsnmf.results import Factorization
+from gsnmf.records import Record
+from gsnmf.result import Factorization
 from gsnmf.search.factor_path import FactorPath, factor_path
 from gsnmf.search.ranks import RankPath
 from gsnmf.support.arrays import Axis, Doubles, Floats, Indices
-from gsnmf.support.records import Record
 
 _MOST_BYTES = 1 << 30
 """Largest left factor of a Dask array that is held in memory."""

@@ -13,7 +13,7 @@ from scipy.spatial.distance import cdist
 
 from gsnmf.matrix import wrap
 from gsnmf.matrix.protocol import dense
-from gsnmf.matrix.wrapping import check_block
+from gsnmf.matrix.validation import check_block
 from gsnmf.support.arrays import Floats, Indices, Sparse
 
 Factor: TypeAlias = Floats | Sparse

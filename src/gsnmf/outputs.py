@@ -18,12 +18,12 @@ from gsnmf.estimators.gsnmf import GSNMF
 from gsnmf.estimators.naming import index_names, names_out
 from gsnmf.estimators.saving import FORMAT as MODEL
 from gsnmf.factorization.saving import load_result, save_result
+from gsnmf.matrix.validation import is_anndata
 from gsnmf.reports.cells import write_cells
 from gsnmf.reports.findings import gather
 from gsnmf.reports.page import write_report
-from gsnmf.results import Factorization
+from gsnmf.result import Factorization
 from gsnmf.support.archives import one_error, read_format
-from gsnmf.support.foreign import is_anndata
 
 Model = GSNMF | TopicModel | Unmixing
 """What saves itself and writes its own report."""

@@ -15,8 +15,8 @@ import numpy as np
 
 from gsnmf.datasets.readers.labelled import LabelledMatrix
 from gsnmf.diagnostics import NO_COMPARISON, Comparison, Explanation, compare
-from gsnmf.matrix.checks import check_count, check_indices
-from gsnmf.results import Factorization
+from gsnmf.matrix.validation import check_count, check_indices
+from gsnmf.result import Factorization
 from gsnmf.search.ranks import RankPath
 from gsnmf.support.arrays import Axis, Floats, Indices
 from gsnmf.support.formatting import joined

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gsnmf import Constraints
-from gsnmf.selection.constraints import indices_of_names
+from gsnmf.constraints import indices_of_names
 
 SHAPE = (6, 8)
 

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from hypothesis import strategies as st
 
-from gsnmf.factorization.registry import methods
+from gsnmf.registry import methods
 
 _KINDS: dict[str, Callable[[np.random.Generator, int, int], np.ndarray]] = {
     "random": lambda rng, m, n: rng.random((m, n)),

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 import gsnmf
 from gsnmf import nmf
 from gsnmf.convex import solve_convex
-from gsnmf.factorization.registry import methods
+from gsnmf.registry import methods
 
 _EXPONENTS = {np.float64: (-1000, -299, -61, 7, 299, 1000), np.float32: (-100, -37, 22, 90)}
 _CASES = [(dtype, exponent) for dtype, exponents in _EXPONENTS.items() for exponent in exponents]

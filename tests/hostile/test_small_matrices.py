@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 import gsnmf
-from gsnmf.factorization.registry import methods
+from gsnmf.registry import methods
 
 
 def _selections(matrix, ranks):

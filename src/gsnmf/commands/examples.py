@@ -16,10 +16,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from gsnmf.datasets.readers.labelled import LabelledMatrix
 from gsnmf.diagnostics import compare
-from gsnmf.factorization.functions import factorize
-from gsnmf.matrix.checks import check_matrix
+from gsnmf.functions import factorize
+from gsnmf.matrix.validation import check_matrix
 from gsnmf.reports.findings import Bar, Findings, gather
-from gsnmf.results import Factorization
+from gsnmf.result import Factorization
 from gsnmf.support.arrays import Indices
 
 DOCUMENT_RANK = 10

@@ -34,16 +34,17 @@ from gsnmf.datasets.weighting import normalize_rows, tf_idf
 from gsnmf.diagnostics import NO_COMPARISON, compare
 from gsnmf.factorization.missing import solve_held
 from gsnmf.factorization.path import Request
-from gsnmf.factorization.registry import methods
 from gsnmf.matrix import Matrix
-from gsnmf.matrix.entrance import admit
-from gsnmf.matrix.observed import MissingValues, Observed, warn_of_empty
+from gsnmf.matrix.input import MissingValues, warn_of_empty
+from gsnmf.matrix.observed import Observed
 from gsnmf.model_selection.rank_choice import RankChoice, choose_rank
 from gsnmf.model_selection.side_map import side_map
 from gsnmf.model_selection.stability import stability
+from gsnmf.problem import Problem
+from gsnmf.registry import methods
 from gsnmf.reports.findings import Findings, gather, summary
 from gsnmf.reports.page import render_report
-from gsnmf.results import Factorization
+from gsnmf.result import Factorization
 from gsnmf.support.atomic_files import atomic_files, check_targets
 from gsnmf.support.formatting import percent
 from gsnmf.support.version import __version__
@@ -340,7 +341,9 @@ def _held(data: LabelledMatrix, missing: Missing | None, entry_weights: Path | N
     if entry_weights is None:
         return data.held
     weights = read_matrix(entry_weights).matrix
-    return admit(data.matrix, missing_values=_missing_values(missing), entry_weights=weights, name=data.source).held
+    return Problem.of(
+        data.matrix, missing_values=_missing_values(missing), entry_weights=weights, name=data.source
+    ).matrix
 
 
 def _missing_values(missing: Missing | None) -> MissingValues:

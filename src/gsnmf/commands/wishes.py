@@ -9,9 +9,9 @@ from typing import Any
 
 import typer
 
+from gsnmf.constraints import Constraints, indices_of_names
 from gsnmf.datasets.readers import LabelledMatrix, read_names
-from gsnmf.factorization.registry import Rank, find_method
-from gsnmf.selection.constraints import Constraints, indices_of_names
+from gsnmf.registry import Rank, find_method
 from gsnmf.support.arrays import Indices
 
 _WISHES = ("include_columns", "exclude_columns", "include_rows", "exclude_rows")

@@ -13,8 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 from gsnmf.convex.integer_program import Chosen, Core, Equations, Fit, Program, Range, build_equations, fit_chosen
 from gsnmf.convex.uniqueness import Equilibrated, equilibrate, extreme_columns, largest_zero_block
 from gsnmf.matrix import InMemoryMatrix
-from gsnmf.matrix.checks import check_count, check_matrix, check_positive, check_rank_pair
-from gsnmf.results import Selection
+from gsnmf.matrix.validation import check_count, check_matrix, check_positive, check_rank_pair
+from gsnmf.records import Selection
 from gsnmf.support.arrays import Doubles, Flags, Floats, Indices
 from gsnmf.support.reasons import StopReason
 from gsnmf.support.warning import warn_caller

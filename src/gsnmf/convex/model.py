@@ -25,16 +25,15 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
+from gsnmf.constraints import Limits
 from gsnmf.convex.penalties import TRACE, Penalty
 from gsnmf.convex.projection import scaled_weights
 from gsnmf.matrix import InMemoryMatrix
 from gsnmf.matrix.protocol import BLOCK_BYTES, Residual
-from gsnmf.results import Selection
-from gsnmf.selection.constraints import Limits
+from gsnmf.records import Record, Selection
 from gsnmf.selection.successive_projection import generalized_successive_projection, successive_projection
 from gsnmf.support.arrays import COLUMNS_AND_ROWS, Axes, Flags, Floats, Indices
 from gsnmf.support.reasons import StopReason
-from gsnmf.support.records import Record
 from gsnmf.weights import solve_weights
 
 _ROUNDING = 16.0 * float(np.finfo(np.float64).eps)

@@ -24,16 +24,16 @@ from dataclasses import replace
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from gsnmf.constraints import Limits
 from gsnmf.convex.fast_gradient import fast_gradient, memory_needed
 from gsnmf.convex.model import ConvexModel, ConvexSolution, Start
 from gsnmf.convex.penalties import TRACE, Penalty
 from gsnmf.convex.solve import DEFAULT_MEMORY, SELECTION_GAP, WorkingSetSolver
 from gsnmf.matrix import InMemoryMatrix
-from gsnmf.matrix.holding import hold
+from gsnmf.matrix.in_memory import hold
 from gsnmf.matrix.projection import ResidualProjection
 from gsnmf.matrix.protocol import largest_of
-from gsnmf.results import Selection
-from gsnmf.selection.constraints import Limits
+from gsnmf.records import Selection
 from gsnmf.selection.successive_projection import generalized_successive_projection, successive_projection
 from gsnmf.support.arrays import COLUMNS_AND_ROWS, Axes, Axis, Floats, Indices, axes_of
 from gsnmf.support.reasons import selection_reason

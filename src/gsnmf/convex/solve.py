@@ -44,8 +44,8 @@ from gsnmf._parallel import single_threaded_blas
 from gsnmf.convex.model import ConvexModel, ConvexSolution, Side, Start
 from gsnmf.convex.penalties import PENALTIES
 from gsnmf.matrix import InMemoryMatrix, Matrix, wrap_in_memory
-from gsnmf.matrix.checks import check_count, check_positive, check_rank
 from gsnmf.matrix.protocol import Residual
+from gsnmf.matrix.validation import check_count, check_positive, check_rank
 from gsnmf.support.arrays import COLUMNS_ALONE, COLUMNS_AND_ROWS, Axes, Floats, Indices
 from gsnmf.support.reasons import StopReason
 from gsnmf.support.warning import warn_caller

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
-from gsnmf.matrix.checks import check_count, check_indices, check_matrix, check_positive
+from gsnmf.matrix.validation import check_count, check_indices, check_matrix, check_positive
 from gsnmf.support.arrays import Doubles, Flags, Indices
 from gsnmf.weights import cone_weights
 

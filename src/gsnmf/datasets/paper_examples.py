@@ -24,8 +24,8 @@ from gsnmf.datasets.planting import (
     stacked_factors,
     with_norm,
 )
-from gsnmf.matrix.checks import check_count, check_positive
 from gsnmf.matrix.scaling import scale as scale_matrix
+from gsnmf.matrix.validation import check_count, check_positive
 from gsnmf.support.arrays import Doubles
 
 

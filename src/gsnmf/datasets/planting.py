@@ -24,7 +24,7 @@ from numpy.random import Generator
 from numpy.typing import DTypeLike, NDArray
 from scipy.optimize import brentq
 
-from gsnmf.matrix.checks import check_count, check_positive, check_rank_pair
+from gsnmf.matrix.validation import check_count, check_positive, check_rank_pair
 from gsnmf.support.arrays import Doubles, Indices, RawMatrix
 
 RandomState: TypeAlias = int | Generator | None

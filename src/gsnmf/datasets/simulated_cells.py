@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from gsnmf.matrix.checks import check_count
+from gsnmf.matrix.validation import check_count
 from gsnmf.support.arrays import Doubles, Indices
 from gsnmf.support.optional import import_optional
 

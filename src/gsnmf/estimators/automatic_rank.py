@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gsnmf.factorization.registry import Method, Ranks
+from gsnmf.constraints import Constraints
 from gsnmf.matrix import Matrix
 from gsnmf.matrix.observed import Observed
 from gsnmf.model_selection.rank_choice import RankChoice, choose_rank
+from gsnmf.registry import Method, Ranks
 from gsnmf.search.effort import Effort
-from gsnmf.selection.constraints import Constraints
 from gsnmf.support.arrays import COLUMNS_ALONE
 
 

@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 
+from gsnmf.constraints import Constraints
 from gsnmf.estimators.automatic_rank import automatic_rank
 from gsnmf.estimators.coefficients import COEFFICIENTS
 from gsnmf.estimators.target import smallest_factorization
 from gsnmf.factorization.missing import solve_held
 from gsnmf.factorization.mixing import solve_mixed, solve_weighted_mixed
 from gsnmf.factorization.path import Request
-from gsnmf.factorization.registry import Ranks, find_method
 from gsnmf.factorization.weighted_axes import solve_weighted
 from gsnmf.matrix import Matrix
-from gsnmf.matrix.checks import check_count, check_positive
 from gsnmf.matrix.observed import Observed
-from gsnmf.results import Factorization
-from gsnmf.selection.constraints import Constraints
+from gsnmf.matrix.validation import check_count, check_positive
+from gsnmf.registry import Ranks, find_method
+from gsnmf.result import Factorization
 from gsnmf.support.arrays import Doubles
 from gsnmf.support.progress import logger
 

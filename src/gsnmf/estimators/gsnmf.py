@@ -15,20 +15,19 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from gsnmf._kernels.announcement import announced_compilation
+from gsnmf.constraints import Constraints
 from gsnmf.estimators.coefficients import Coefficients, explained
 from gsnmf.estimators.fitting import Importance, factorized
-from gsnmf.estimators.input import checked_weight
 from gsnmf.estimators.learned import REMEMBERED, Learned
 from gsnmf.estimators.naming import index_names, index_of, named_constraints
 from gsnmf.estimators.reporting import gather_model
 from gsnmf.estimators.saving import load_model, save_model
 from gsnmf.estimators.tables import component_table, sample_table
-from gsnmf.matrix.entrance import Negative
-from gsnmf.matrix.observed import MissingValues
-from gsnmf.matrix.wrapping import check_block
+from gsnmf.matrix.input import MissingValues, Negative
+from gsnmf.matrix.validation import check_block
+from gsnmf.problem import checked_weight
 from gsnmf.reports.page import write_report
 from gsnmf.search.effort import Effort
-from gsnmf.selection.constraints import Constraints
 from gsnmf.support.arrays import Floats
 from gsnmf.support.formatting import Table
 from gsnmf.weights import DEFAULT_MAX_ITERATIONS, DEFAULT_TOLERANCE, warn_unless_converged

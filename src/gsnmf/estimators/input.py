@@ -9,15 +9,16 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_non_negative, validate_data
 
 from gsnmf.matrix import Matrix
-from gsnmf.matrix.entrance import Admitted, Negative, admit
-from gsnmf.matrix.observed import MissingValues
-from gsnmf.support.arrays import Doubles
-from gsnmf.support.foreign import is_foreign
+from gsnmf.matrix.input import MissingValues, Negative
+from gsnmf.matrix.validation import Hints, is_foreign
+from gsnmf.problem import Problem
+
+_HINTS = Hints("GSNMF(missing_values=numpy.nan)", 'GSNMF(negative="clip")')
 
 
 def checked_samples(estimator: Any, X: Any, *, reset: bool = False) -> Matrix:
     """`admitted_samples` without holes and without negative entries."""
-    held = admitted_samples(estimator, X, reset=reset).held
+    held = admitted_samples(estimator, X, reset=reset).matrix
     assert isinstance(held, Matrix)
     return held
 
@@ -30,7 +31,7 @@ def admitted_samples(
     names: bool = True,
     missing_values: MissingValues = None,
     negative: Negative = "error",
-) -> Admitted:
+) -> Problem:
     """Check samples, and their features against those that the estimator was fitted on.
 
     Parameters
@@ -45,7 +46,7 @@ def admitted_samples(
         As for `gsnmf.factorize`.
     """
     try:
-        samples = admit(X, missing_values=missing_values, negative=negative, name="X")
+        samples = Problem.of(X, missing_values=missing_values, negative=negative, name="X", hints=_HINTS)
     except (TypeError, ValueError) as error:
         if sp.issparse(X) or not is_foreign(X):
             _say_it_as_scikit_learn_does(estimator, X, reset, error, missing_values)
@@ -53,22 +54,6 @@ def admitted_samples(
     if names:
         validate_data(estimator, X, reset=reset, skip_check_array=True)
     return samples
-
-
-def checked_weight(weight: Any, length: int, name: str) -> Doubles | None:
-    """Nonnegative weights of ``length`` samples or features, of which one is positive; None if all are equal."""
-    if weight is None:
-        return None
-    array = np.asarray(weight)
-    if array.ndim != 1 or array.size != length or array.dtype.kind not in "fiub":
-        raise ValueError(f"{name} must be {length} numbers, one each; got shape {array.shape} and type {array.dtype}.")
-    doubles = array.astype(np.float64)
-    if not np.isfinite(doubles).all() or doubles.min() < 0 or not doubles.max() > 0:
-        raise ValueError(
-            f"{name} must be finite and nonnegative, and one weight above zero; got values from {doubles.min()} to "
-            f"{doubles.max()}."
-        )
-    return None if doubles.min() == doubles.max() else doubles / doubles.max()
 
 
 def _say_it_as_scikit_learn_does(

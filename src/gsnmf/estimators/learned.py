@@ -16,9 +16,9 @@ from gsnmf.estimators.grouping import Groups, comparable, learn_groups, nearest_
 from gsnmf.estimators.input import admitted_samples
 from gsnmf.estimators.naming import component_names, names_out, sample_names
 from gsnmf.matrix import Matrix
-from gsnmf.matrix.entrance import Negative
-from gsnmf.matrix.observed import MissingValues, Observed
-from gsnmf.results import Factorization
+from gsnmf.matrix.input import MissingValues, Negative
+from gsnmf.matrix.observed import Observed
+from gsnmf.result import Factorization
 from gsnmf.support.arrays import Doubles, Floats, Indices
 
 REMEMBERED = 100
@@ -62,7 +62,7 @@ class Learned(BaseEstimator):  # type: ignore[misc]
             self, X, reset=reset, names=names, missing_values=self.missing_values, negative=self.negative
         )
         data.warn(name="X", of_empty=reset)
-        return data.held
+        return data.matrix
 
     def _one_sample(self, sample: Any) -> Matrix | Observed:
         """One row: a training sample by its number or name, or the sample given."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gsnmf.selection.constraints import Constraints, indices_of_names
+from gsnmf.constraints import Constraints, indices_of_names
 from gsnmf.support.formatting import joined
 
 

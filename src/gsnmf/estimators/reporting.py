@@ -12,7 +12,7 @@ from gsnmf.diagnostics import NO_COMPARISON
 from gsnmf.estimators.saving import packed_result
 from gsnmf.factorization.saving import unpacked
 from gsnmf.reports.findings import Findings, gather
-from gsnmf.results import Factorization
+from gsnmf.result import Factorization
 
 
 def gather_model(model: Any, X: Any, names: Sequence[Any], *, title: str, compare: bool) -> Findings:

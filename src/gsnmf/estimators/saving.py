@@ -10,10 +10,10 @@ import numpy as np
 
 from gsnmf.estimators.grouping import Groups
 from gsnmf.factorization.saving import packed
-from gsnmf.matrix.checks import check_indices
-from gsnmf.matrix.observed import check_missing_values
+from gsnmf.matrix.input import check_missing_values
+from gsnmf.matrix.validation import check_indices
 from gsnmf.model_selection.rank_choice import RankChoice
-from gsnmf.results import Selection
+from gsnmf.records import Selection
 from gsnmf.support.archives import check_numbers, one_error, packed_fields, part_of, read_saved
 from gsnmf.support.arrays import Indices
 from gsnmf.support.atomic_files import atomic_write

@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from gsnmf.estimators.input import checked_samples
 from gsnmf.factorization.path import Request, choose
-from gsnmf.factorization.registry import Ranks, find_method, methods
-from gsnmf.matrix.checks import check_count
+from gsnmf.matrix.validation import check_count
+from gsnmf.registry import Ranks, find_method, methods
 from gsnmf.support.arrays import Flags
 
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from gsnmf.estimators.coefficients import component_sums, explained
 from gsnmf.estimators.learned import Learned
-from gsnmf.matrix.checks import check_count
-from gsnmf.results.factors import described_factors
+from gsnmf.matrix.validation import check_count
+from gsnmf.result import described_factors
 from gsnmf.support.formatting import Table
 
 

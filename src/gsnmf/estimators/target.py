@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from gsnmf.matrix import InMemoryMatrix, Matrix
 from gsnmf.matrix.singular_values import singular_triplets
-from gsnmf.results import Factorization
+from gsnmf.result import Factorization
 from gsnmf.search.ranks import rank_path
 
 LARGEST_SEARCHED = 200

@@ -9,9 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from gsnmf.matrix import Matrix
-from gsnmf.matrix.checks import check_count, check_indices
 from gsnmf.matrix.fingerprint import fingerprint, same_fingerprint
-from gsnmf.results import Mixtures
+from gsnmf.matrix.validation import check_count, check_indices
+from gsnmf.records import Mixtures
 from gsnmf.support.archives import check_numbers
 from gsnmf.support.arrays import Axis, Indices
 

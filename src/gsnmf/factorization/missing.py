@@ -10,7 +10,8 @@ from gsnmf.factorization.path import Request, choose, choose_and_finish, solve
 from gsnmf.matrix import InMemoryMatrix, Matrix
 from gsnmf.matrix.completion import Completion, complete, filled, with_anchors
 from gsnmf.matrix.observed import Observed
-from gsnmf.results import Choice, Factorization, Observation
+from gsnmf.records import Choice
+from gsnmf.result import Factorization, Observation
 from gsnmf.search.observed_alternatives import observed_substitutes
 from gsnmf.weights.observed import solve_observed_weights
 from gsnmf.weights.observed_anchors import solve_anchored

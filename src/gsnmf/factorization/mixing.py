@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from gsnmf.factorization.missing import completed, observation_of
 from gsnmf.factorization.path import Request, choose
-from gsnmf.factorization.registry import Ranks
 from gsnmf.factorization.weighted_axes import both_scaled, scaled_matrix, weighted_observation
 from gsnmf.matrix import Matrix
 from gsnmf.matrix.observed import Observed
-from gsnmf.results import Factorization
+from gsnmf.registry import Ranks
+from gsnmf.result import Factorization
 from gsnmf.support.arrays import Doubles
 from gsnmf.weights.optimality import ratio
 from gsnmf.weights.sum_to_one import solve_mixtures

@@ -12,18 +12,19 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from gsnmf.factorization.registry import Method, Rank, Task, find_method
+from gsnmf.checkpoint import Checkpoint
+from gsnmf.constraints import Constraints, Limits
 from gsnmf.matrix import InMemoryMatrix, Matrix
-from gsnmf.matrix.checks import check_count, check_positive
-from gsnmf.matrix.holding import hold
+from gsnmf.matrix.in_memory import hold
 from gsnmf.matrix.scaling import scaling_of
-from gsnmf.results import Choice, Factorization
-from gsnmf.results.checkpoint import Checkpoint
+from gsnmf.matrix.validation import check_count, check_positive
+from gsnmf.records import Choice
+from gsnmf.registry import Method, Rank, Task, find_method
+from gsnmf.result import Factorization
 from gsnmf.search.alternatives import substitutes
 from gsnmf.search.automatic import check_included
 from gsnmf.search.effort import Effort, Progress, check_effort, check_time_limit
 from gsnmf.search.members import check_members, fitted_mixtures, refine_members
-from gsnmf.selection.constraints import Constraints, Limits
 from gsnmf.support.arrays import COLUMNS_ALONE
 from gsnmf.weights import DEFAULT_MAX_ITERATIONS, DEFAULT_TOLERANCE, solve_weights
 
@@ -45,7 +46,7 @@ class Request:
     constraints : Constraints or None
         What must and must not be chosen.
     time_limit, progress, members : float or None, callable or None, and int
-        As in `gsnmf.factorization.registry.Task`.
+        As in `gsnmf.registry.Task`.
     """
 
     rank: Any

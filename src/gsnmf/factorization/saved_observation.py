@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from gsnmf.matrix import Matrix
-from gsnmf.matrix.checks import check_indices
 from gsnmf.matrix.completion import Completion, filled, with_anchors
-from gsnmf.matrix.entrance import admit
-from gsnmf.matrix.observed import MissingValues, Observed
-from gsnmf.results import Observation
+from gsnmf.matrix.input import MissingValues
+from gsnmf.matrix.observed import Observed
+from gsnmf.matrix.validation import check_indices
+from gsnmf.problem import Problem
+from gsnmf.result import Observation
 from gsnmf.support.archives import check_numbers
 
 _FACTORS = ("completion_left", "completion_right")
@@ -68,9 +69,9 @@ def source_of(
     """The matrix of a saved result, with its holes filled as they were, and its observed entries if it has holes."""
     kind = None if seen is None else seen.missing_values
     missing_values: MissingValues = np.nan if kind == "nan" else kind
-    held = admit(
+    held = Problem.of(
         matrix, missing_values=missing_values, entry_weights=entry_weights, negative="clip" if clip else "error"
-    ).held
+    ).matrix
     if isinstance(held, Matrix):
         if seen is not None and seen.completion is not None:
             raise ValueError("matrix must be the one that was factorized, with its missing entries or entry_weights.")

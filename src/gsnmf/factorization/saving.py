@@ -28,8 +28,8 @@ from gsnmf.factorization.saved_observation import packed_observation, source_of,
 from gsnmf.matrix import Matrix
 from gsnmf.matrix.fingerprint import fingerprint
 from gsnmf.matrix.observed import Observed
-from gsnmf.results import Factorization, Mixtures, Selection, Weights
-from gsnmf.results.factorization import Substitutes
+from gsnmf.records import Mixtures, Selection, Weights
+from gsnmf.result import Factorization, Substitutes
 from gsnmf.search.alternatives import substitutes
 from gsnmf.search.observed_alternatives import observed_substitutes
 from gsnmf.support.archives import one_error, read_saved

@@ -18,9 +18,9 @@ import scipy.sparse as sp
 
 from gsnmf.factorization.path import Request, solve
 from gsnmf.matrix import InMemoryMatrix, Matrix
-from gsnmf.matrix.checks import check_with_largest
-from gsnmf.matrix.holding import hold
-from gsnmf.results import Factorization, Observation
+from gsnmf.matrix.in_memory import hold
+from gsnmf.matrix.validation import check_with_largest
+from gsnmf.result import Factorization, Observation
 from gsnmf.support.arrays import Doubles
 
 

@@ -31,8 +31,7 @@ import scipy.sparse as sp
 from gsnmf._kernels.observed_entries import residuals, ridge_rows
 from gsnmf._kernels.sparse_products import sparse_dot
 from gsnmf._parallel import single_threaded_blas
-from gsnmf.matrix.holding import hold
-from gsnmf.matrix.in_memory import InMemoryMatrix
+from gsnmf.matrix.in_memory import InMemoryMatrix, hold
 from gsnmf.matrix.low_rank_sum import LowRankSum, filled_sum
 from gsnmf.matrix.observed import Observed
 from gsnmf.support.arrays import Doubles, Flags, Floats, Indices
@@ -98,7 +97,7 @@ def complete(observed: Observed, rank: int) -> Completion:
     Examples
     --------
     >>> import numpy as np
-    >>> from gsnmf.matrix.observed import observe
+    >>> from gsnmf.matrix.input import observe
     >>> M = np.outer(np.arange(1.0, 9.0), np.arange(2.0, 7.0))
     >>> M[0, 3] = np.nan
     >>> fitted = complete(observe(M, missing_values=np.nan), 1)

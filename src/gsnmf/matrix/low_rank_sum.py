@@ -13,8 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from gsnmf._parallel import single_threaded_blas
-from gsnmf.matrix.in_memory import InMemoryMatrix
-from gsnmf.matrix.sparse import SparseMatrix
+from gsnmf.matrix.in_memory import InMemoryMatrix, SparseMatrix
 from gsnmf.support.arrays import Doubles, Floats, Indices, Sparse
 
 

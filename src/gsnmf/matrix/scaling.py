@@ -11,14 +11,12 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from gsnmf.matrix.checks import check_count, check_indices, check_positive
-from gsnmf.matrix.dense import DenseMatrix
-from gsnmf.matrix.in_memory import InMemoryMatrix
-from gsnmf.matrix.sparse import SparseMatrix
-from gsnmf.matrix.wrapping import wrap_in_memory
+from gsnmf.matrix.in_memory import DenseMatrix, InMemoryMatrix, SparseMatrix
+from gsnmf.matrix.input import wrap_in_memory
+from gsnmf.matrix.validation import check_count, check_indices, check_positive
+from gsnmf.records import Record
 from gsnmf.support.arrays import Doubles, Flags, Floats, RawMatrix
 from gsnmf.support.reasons import StopReason
-from gsnmf.support.records import Record
 from gsnmf.support.warning import warn_caller
 
 Exponents: TypeAlias = NDArray[np.int32]

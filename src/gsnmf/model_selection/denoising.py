@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from gsnmf._parallel import single_threaded_blas
 from gsnmf.matrix import InMemoryMatrix
 from gsnmf.matrix.completion import Completion, complete
-from gsnmf.matrix.holding import hold
+from gsnmf.matrix.in_memory import hold
 from gsnmf.matrix.low_rank_sum import LowRankSum
 from gsnmf.model_selection.left_out import Replaced, Withheld
 from gsnmf.support.arrays import Doubles, Floats

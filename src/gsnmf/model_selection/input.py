@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gsnmf.matrix import InMemoryMatrix, wrap
-from gsnmf.results import Factorization
+from gsnmf.result import Factorization
 
 
 def matrix_of(result: Factorization, matrix: Any, caller: str) -> InMemoryMatrix:

@@ -118,7 +118,7 @@ def leave_out_observed(observed: Observed, share: float, n_repeats: int, rng: np
 
     Examples
     --------
-    >>> from gsnmf.matrix.observed import observe
+    >>> from gsnmf.matrix.input import observe
     >>> seen = observe([[1.0, float("nan")], [3.0, 2.0]], missing_values=float("nan"))
     >>> [(part.values.nnz, part.rest.values.nnz) for part in leave_out_observed(seen, 0.4, 2, np.random.default_rng(0))]
     [(1, 2), (1, 2)]

@@ -36,22 +36,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gsnmf._kernels.observed_entries import residuals
+from gsnmf.constraints import Constraints
 from gsnmf.matrix import InMemoryMatrix
-from gsnmf.matrix.checks import check_count, check_positive
 from gsnmf.matrix.completion import complete, filled
-from gsnmf.matrix.entrance import Negative, admit
-from gsnmf.matrix.observed import MissingValues, Observed
+from gsnmf.matrix.input import MissingValues, Negative
+from gsnmf.matrix.observed import Observed
+from gsnmf.matrix.validation import check_count, check_positive
 from gsnmf.model_selection.denoising import Denoised, denoised, denoised_observed
 from gsnmf.model_selection.drawing import draw_rank_choice
 from gsnmf.model_selection.left_out import LeftOut, leave_out, leave_out_observed
 from gsnmf.model_selection.matching import agreement
+from gsnmf.problem import Problem
+from gsnmf.records import Record
 from gsnmf.search.effort import Effort, Progress, check_effort
 from gsnmf.search.nested import NestedFit, nested_fits
-from gsnmf.selection.constraints import Constraints
 from gsnmf.support.arrays import Doubles, Indices
 from gsnmf.support.formatting import ShownAsTable, Table, percent
 from gsnmf.support.progress import log_progress, logger
-from gsnmf.support.records import Record
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -208,9 +209,9 @@ def choose_rank(
     5
     """
     began = time.perf_counter()
-    data = admit(matrix, missing_values=missing_values, entry_weights=entry_weights, negative=negative)
-    data.warn()
-    held = data.held
+    problem = Problem.of(matrix, missing_values=missing_values, entry_weights=entry_weights, negative=negative)
+    problem.warn()
+    held = problem.matrix
     if not isinstance(held, InMemoryMatrix | Observed):
         raise ValueError(
             "choose_rank needs a matrix in memory; got a Dask array. Choose the rank for some of its rows, "

@@ -7,24 +7,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gsnmf.constraints import Constraints
 from gsnmf.matrix import InMemoryMatrix
-from gsnmf.matrix.checks import check_count
+from gsnmf.matrix.validation import check_count
 from gsnmf.model_selection.drawing import draw_side_map
 from gsnmf.model_selection.input import matrix_of
+from gsnmf.records import Record
 from gsnmf.search.candidates import Candidates, Fit, candidate_pool
 from gsnmf.search.exchange import completed, improved
 from gsnmf.search.fitted import Fitted
 from gsnmf.search.trials import Trials
 from gsnmf.search.work import Work
-from gsnmf.selection.constraints import Constraints
 from gsnmf.support.arrays import Doubles, Indices
 from gsnmf.support.formatting import ShownAsTable, Table, columns_and_rows, percent
-from gsnmf.support.records import Record
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from gsnmf.results import Factorization
+    from gsnmf.result import Factorization
 
 _CANDIDATES = 100
 _WORK = 0.2

@@ -20,20 +20,20 @@ from typing import Any, Literal, get_args
 import numpy as np
 import scipy.sparse as sp
 
+from gsnmf.constraints import Constraints
 from gsnmf.factorization.path import Request, solve
-from gsnmf.factorization.registry import Ranks, find_method
 from gsnmf.matrix import InMemoryMatrix
-from gsnmf.matrix.checks import check_count
-from gsnmf.matrix.holding import hold
+from gsnmf.matrix.in_memory import hold
+from gsnmf.matrix.validation import check_count
 from gsnmf.model_selection.input import matrix_of
 from gsnmf.model_selection.matching import matched_similarities, unit_columns
-from gsnmf.results import Factorization
+from gsnmf.records import Record
+from gsnmf.registry import Ranks, find_method
+from gsnmf.result import Factorization
 from gsnmf.search.effort import Progress
-from gsnmf.selection.constraints import Constraints
 from gsnmf.support.arrays import Axis, Doubles, Flags, Floats, Indices, RawMatrix
 from gsnmf.support.formatting import ShownAsTable, Table, percent
 from gsnmf.support.progress import log_progress
-from gsnmf.support.records import Record
 
 Change = Literal["rows resampled", "columns resampled", "noise added"]
 CHANGES: tuple[Change, ...] = get_args(Change)

@@ -34,11 +34,10 @@ import numpy as np
 from gsnmf._kernels.coordinate_descent import descend
 from gsnmf._parallel import blas_threads
 from gsnmf.matrix import InMemoryMatrix, wrap_in_memory
-from gsnmf.matrix.checks import check_count, check_positive, check_rank
-from gsnmf.matrix.entrance import admit
-from gsnmf.matrix.observed import MissingValues, Observed
+from gsnmf.matrix.input import MissingValues
+from gsnmf.matrix.observed import Observed
 from gsnmf.matrix.protocol import Matrix
-from gsnmf.matrix.wrapping import check_block
+from gsnmf.matrix.validation import check_block, check_count, check_positive, check_rank
 from gsnmf.nmf.alternating import (
     Point,
     change,
@@ -54,6 +53,7 @@ from gsnmf.nmf.alternating import (
 from gsnmf.nmf.initialization import initial_factors
 from gsnmf.nmf.observed_hals import observed_start, solve_observed_hals
 from gsnmf.nmf.results import NMFResult
+from gsnmf.problem import Problem
 from gsnmf.support.arrays import Floats
 
 DEFAULT_TOLERANCE = 3e-4
@@ -129,10 +129,10 @@ def hals(
     if n_restarts > 1 and not (isinstance(init, str) and init == "random"):
         raise ValueError(f"n_restarts must be 1 unless init is 'random', for it would repeat itself; got {n_restarts}.")
     rng = np.random.default_rng(random_state)
-    data = None
+    problem = None
     if missing_values is not None or entry_weights is not None:
-        data = admit(matrix, missing_values=missing_values, entry_weights=entry_weights)
-    held = wrap_in_memory(matrix) if data is None else data.held
+        problem = Problem.of(matrix, missing_values=missing_values, entry_weights=entry_weights)
+    held = wrap_in_memory(matrix) if problem is None else problem.matrix
     rank = check_rank(rank, held.shape)
 
     def solved() -> NMFResult:
@@ -141,8 +141,8 @@ def hals(
         assert isinstance(held, InMemoryMatrix)
         return _solve(held, initial_factors(held, rank, init, rng), held.n_stored, tolerance, max_iterations)
 
-    if data is not None:
-        data.warn()
+    if problem is not None:
+        problem.warn()
     best = min((solved() for _ in range(n_restarts)), key=lambda result: result.relative_error)
     warn_unless_converged(best, tolerance, "gsnmf.nmf.hals")
     return best

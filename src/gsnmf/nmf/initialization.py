@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from gsnmf.matrix import InMemoryMatrix
-from gsnmf.matrix.checks import check_indices
 from gsnmf.matrix.singular_values import singular_triplets
+from gsnmf.matrix.validation import check_indices
 from gsnmf.nmf.alternating import inner, times, unit_exponents
-from gsnmf.results import Factorization, Selection
+from gsnmf.records import Selection
+from gsnmf.result import Factorization
 from gsnmf.selection.successive_projection import generalized_successive_projection
 from gsnmf.support.arrays import Floats
 from gsnmf.weights import solve_weights

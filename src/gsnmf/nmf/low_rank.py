@@ -29,9 +29,9 @@ import numpy as np
 from scipy import linalg
 
 from gsnmf.matrix import InMemoryMatrix, wrap_in_memory
-from gsnmf.matrix.checks import check_count, check_indices
 from gsnmf.matrix.protocol import Matrix
 from gsnmf.matrix.singular_values import singular_triplets
+from gsnmf.matrix.validation import check_count, check_indices
 from gsnmf.nmf.results import CURResult, SVDResult
 from gsnmf.support.arrays import Floats, Indices
 

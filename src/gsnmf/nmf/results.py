@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from gsnmf.records import Record
 from gsnmf.support.arrays import Doubles, Floats, Indices
 from gsnmf.support.reasons import StopReason
-from gsnmf.support.records import Record
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,7 +40,7 @@ from gsnmf._kernels.coordinate_descent import descend
 from gsnmf._kernels.simplex import descend_on_simplex, project_on_simplex
 from gsnmf._parallel import blas_threads
 from gsnmf.matrix import InMemoryMatrix, Matrix, wrap_in_memory
-from gsnmf.matrix.checks import check_count, check_positive, check_rank
+from gsnmf.matrix.validation import check_count, check_positive, check_rank
 from gsnmf.nmf.alternating import (
     Point,
     change,

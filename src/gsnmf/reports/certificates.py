@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gsnmf.diagnostics import Comparison
-from gsnmf.factorization.registry import methods
-from gsnmf.results import Factorization, Mixtures, SearchRecord
+from gsnmf.records import Mixtures, SearchRecord
+from gsnmf.registry import methods
+from gsnmf.result import Factorization
 from gsnmf.support.formatting import counted, percent
 
 

@@ -19,7 +19,7 @@ from gsnmf.reports.charts import Histogram, LineChart, histogram, rank_chart
 from gsnmf.reports.choice import RankFindings, SideFindings, rank_findings, side_findings, stability_sentence
 from gsnmf.reports.images import ImageFindings, factor_picture, image_findings, member_pictures
 from gsnmf.reports.pictures import ink_picture
-from gsnmf.results import Factor, Factorization
+from gsnmf.result import Factor, Factorization
 from gsnmf.support.arrays import Axis, Floats, Indices
 from gsnmf.support.formatting import counted, joined, listed, mixtures, percent, shown
 from gsnmf.weights import DEFAULT_TOLERANCE

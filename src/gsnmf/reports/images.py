@@ -9,7 +9,7 @@ import numpy as np
 from gsnmf.datasets.readers.labelled import LabelledMatrix
 from gsnmf.diagnostics import Explanation
 from gsnmf.reports.pictures import grey_picture
-from gsnmf.results import Factor
+from gsnmf.result import Factor
 from gsnmf.support.arrays import Axis, Floats, Indices
 from gsnmf.support.formatting import joined, shown
 

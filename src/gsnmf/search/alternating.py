@@ -14,11 +14,11 @@ from __future__ import annotations
 import numpy as np
 
 from gsnmf._kernels.coordinate_descent import descend
+from gsnmf.constraints import Limits
 from gsnmf.matrix.protocol import Matrix
 from gsnmf.search.candidates import Fit
 from gsnmf.search.fitted import Fitted
 from gsnmf.search.trials import Trials
-from gsnmf.selection.constraints import Limits
 from gsnmf.support.arrays import Axis, Doubles, Flags, Indices
 
 _ROUNDS = 30

@@ -7,18 +7,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from gsnmf.matrix.checks import check_count
+from gsnmf.constraints import Constraints, Limits
 from gsnmf.matrix.in_memory import InMemoryMatrix
 from gsnmf.matrix.protocol import Matrix
-from gsnmf.results import Factorization
-from gsnmf.results.alternatives import Alternative
+from gsnmf.matrix.validation import check_count
+from gsnmf.records import Alternative
+from gsnmf.result import Factorization
 from gsnmf.search.candidates import Candidates, Fit, candidate_pool
 from gsnmf.search.fitted import Fitted
 from gsnmf.search.member_alternatives import QUICK, THOROUGH, member_alternatives
 from gsnmf.search.member_model import Space, model_of
 from gsnmf.search.trials import Exchange, Trials
 from gsnmf.search.work import Work
-from gsnmf.selection.constraints import Constraints, Limits
 from gsnmf.support.arrays import Indices
 
 _CANDIDATES = 500

@@ -21,9 +21,9 @@ from typing import Any, cast
 
 import numpy as np
 
+from gsnmf.constraints import Constraints, Limits
 from gsnmf.matrix.protocol import Matrix
-from gsnmf.results import Selection
-from gsnmf.results.search import EndReason, SearchRecord
+from gsnmf.records import EndReason, SearchRecord, Selection
 from gsnmf.search.best_so_far import BestSoFar
 from gsnmf.search.candidates import Candidates, Fit
 from gsnmf.search.effort import STAGES, Effort, Progress, Stage, check_effort, check_time_limit
@@ -34,7 +34,6 @@ from gsnmf.search.start_methods import prepared, started
 from gsnmf.search.starts import AFFORDABLE, Starts
 from gsnmf.search.trials import Trials
 from gsnmf.search.work import Clock, Work
-from gsnmf.selection.constraints import Constraints, Limits
 from gsnmf.support.arrays import Axis
 from gsnmf.support.progress import log_progress
 

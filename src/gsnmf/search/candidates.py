@@ -17,10 +17,10 @@ import numpy as np
 
 from gsnmf._kernels.reductions import positive_squares
 from gsnmf._parallel import ThreadBudget
+from gsnmf.constraints import Limits
 from gsnmf.matrix.protocol import Matrix
 from gsnmf.search.candidate_vectors import GrowingRows, candidate_vectors
 from gsnmf.search.slopes import sums_over_slopes
-from gsnmf.selection.constraints import Limits
 from gsnmf.selection.preselection import largest_and_farthest
 from gsnmf.support.arrays import COLUMNS_AND_ROWS, Axes, Axis, Doubles, Floats, Indices
 from gsnmf.weights.joint import JointProblem, solve_joint

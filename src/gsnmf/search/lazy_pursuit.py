@@ -18,10 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from gsnmf._parallel import single_threaded_blas
+from gsnmf.constraints import Limits
 from gsnmf.matrix import InMemoryMatrix
 from gsnmf.search.candidates import Candidates, Fit, candidate_indices
 from gsnmf.search.pursuit import ROUNDING
-from gsnmf.selection.constraints import Limits
 from gsnmf.support.arrays import COLUMNS_AND_ROWS, Axis, Doubles, Indices
 
 _BATCH = 16

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gsnmf._parallel import blas_threads
-from gsnmf.results.alternatives import Alternative
+from gsnmf.records import Alternative
 from gsnmf.search.descent import descend_jointly
 from gsnmf.search.member_fits import MixedSide, Mixture
 from gsnmf.search.member_model import MixedModel

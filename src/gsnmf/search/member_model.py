@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gsnmf.constraints import Limits
 from gsnmf.matrix.in_memory import InMemoryMatrix
-from gsnmf.results import Factorization
+from gsnmf.result import Factorization
 from gsnmf.search.descent import descend_jointly
 from gsnmf.search.member_fits import MixedSide, Mixture, Pool
 from gsnmf.search.work import Work
-from gsnmf.selection.constraints import Limits
 from gsnmf.support.arrays import Doubles, Flags
 from gsnmf.weights.joint import JointProblem, solve_joint
 

@@ -25,17 +25,17 @@ from typing import Any
 import numpy as np
 
 from gsnmf._parallel import blas_threads
-from gsnmf.matrix.checks import check_count
+from gsnmf.constraints import Constraints, Limits
 from gsnmf.matrix.in_memory import InMemoryMatrix
 from gsnmf.matrix.protocol import Matrix
-from gsnmf.results import Choice, Factorization, Weights
-from gsnmf.results.mixtures import NO_GAIN, Mixtures
+from gsnmf.matrix.validation import check_count
+from gsnmf.records import NO_GAIN, Choice, Mixtures, Weights
+from gsnmf.result import Factorization
 from gsnmf.search.effort import Effort, Progress
 from gsnmf.search.member_fits import MixedSide
 from gsnmf.search.member_model import MixedModel, Space, model_of
 from gsnmf.search.member_starts import Factors, closest_model, random_start, replaced, restarts
 from gsnmf.search.work import Clock, Work
-from gsnmf.selection.constraints import Constraints, Limits
 from gsnmf.support.arrays import Doubles, Indices, axes_of
 from gsnmf.weights import DEFAULT_MAX_ITERATIONS, DEFAULT_TOLERANCE
 from gsnmf.weights.optimality import CANCELLED, ratio

@@ -15,13 +15,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from gsnmf.constraints import Constraints
 from gsnmf.matrix.protocol import Matrix
 from gsnmf.search.candidates import candidate_pool
 from gsnmf.search.exchange import completed, improved
 from gsnmf.search.fitted import Fitted, by_error
 from gsnmf.search.trials import Trials
 from gsnmf.search.work import Work
-from gsnmf.selection.constraints import Constraints
 
 _ROUNDS = 12
 """Rounds of coordinate descent after an index was dropped."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import groupby
 
+from gsnmf.constraints import Constraints
 from gsnmf.matrix.in_memory import InMemoryMatrix
 from gsnmf.matrix.observed import Observed
-from gsnmf.results import Factorization
-from gsnmf.results.alternatives import Alternative
+from gsnmf.records import Alternative
+from gsnmf.result import Factorization
 from gsnmf.search.alternatives import substitutes
-from gsnmf.selection.constraints import Constraints
 from gsnmf.weights.observed import solve_observed_weights
 from gsnmf.weights.observed_anchors import solve_anchored
 

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from gsnmf._parallel import single_threaded_blas
+from gsnmf.constraints import Limits
 from gsnmf.matrix.protocol import Matrix
-from gsnmf.results import Choice, Selection
+from gsnmf.records import Choice, Selection
 from gsnmf.search.candidates import Candidates, Fit, candidate_pool
-from gsnmf.selection.constraints import Limits
 from gsnmf.support.arrays import COLUMNS_AND_ROWS, Axes, axes_of
 from gsnmf.support.reasons import selection_reason
 

@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 
+from gsnmf.constraints import Constraints
 from gsnmf.matrix import InMemoryMatrix, Matrix
-from gsnmf.matrix.checks import check_positive, check_rank
 from gsnmf.matrix.completion import complete, filled
-from gsnmf.matrix.dense import DenseMatrix
-from gsnmf.matrix.entrance import Negative, admit
-from gsnmf.matrix.observed import MissingValues, Observed
-from gsnmf.matrix.sparse import SparseMatrix
+from gsnmf.matrix.in_memory import DenseMatrix, SparseMatrix
+from gsnmf.matrix.input import MissingValues, Negative
+from gsnmf.matrix.observed import Observed
+from gsnmf.matrix.validation import check_positive, check_rank
+from gsnmf.problem import Problem
+from gsnmf.records import Record
 from gsnmf.search.candidates import Fit, candidate_pool
 from gsnmf.search.lazy_pursuit import lazy_pursuit
 from gsnmf.search.pursuit import pursuit_path
-from gsnmf.selection.constraints import Constraints
 from gsnmf.support.arrays import Floats, Indices
-from gsnmf.support.records import Record
 from gsnmf.weights.observed import solve_observed_weights
 
 
@@ -122,13 +122,13 @@ def rank_path(
     >>> path.smallest(0.25)
     2
     """
-    data = admit(matrix, missing_values=missing_values, entry_weights=entry_weights, negative=negative)
-    limit = check_rank(max_rank, data.held.shape)
+    problem = Problem.of(matrix, missing_values=missing_values, entry_weights=entry_weights, negative=negative)
+    limit = check_rank(max_rank, problem.matrix.shape)
     goal = 0.0 if target_error is None else check_positive(target_error, "target_error")
-    data.warn()
+    problem.warn()
     fits: list[Fit] = []
-    source, errors = _source(data.held, limit)
-    scale = data.held.squared_norm
+    source, errors = _source(problem.matrix, limit)
+    scale = problem.matrix.squared_norm
     for fit in _pursued(source, limit, constraints):
         fits.append(fit if errors is None else replace(fit, squared_error=errors(fit)))
         if fits[-1].squared_error <= goal**2 * scale:

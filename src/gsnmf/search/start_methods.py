@@ -9,15 +9,15 @@ from functools import partial
 import numpy as np
 
 from gsnmf._kernels.least_squares import nonnegative_quadratic
+from gsnmf.constraints import Limits
 from gsnmf.convex.selection import convex_selection
 from gsnmf.matrix import InMemoryMatrix, Matrix
-from gsnmf.results import Selection
+from gsnmf.records import Selection
 from gsnmf.search.candidate_vectors import LONG
 from gsnmf.search.candidates import Fit
 from gsnmf.search.exchange import completed
 from gsnmf.search.fitted import Fitted
 from gsnmf.search.trials import Trials
-from gsnmf.selection.constraints import Limits
 from gsnmf.selection.successive_nonnegative import successive_nonnegative_projection
 from gsnmf.selection.successive_projection import generalized_successive_projection, successive_projection
 from gsnmf.selection.xray import xray

@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from gsnmf.results.search import Start
+from gsnmf.records import Start
 from gsnmf.search.alternating import alternated, matched_factors, short_nmf
 from gsnmf.search.best_so_far import BestSoFar
 from gsnmf.search.candidates import candidate_indices

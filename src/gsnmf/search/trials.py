@@ -23,12 +23,12 @@ import numpy as np
 
 from gsnmf._kernels.exchange import exchange_scores
 from gsnmf._parallel import single_threaded_blas
+from gsnmf.constraints import Limits
 from gsnmf.search.candidates import Candidates, CandidateSide, Fit
 from gsnmf.search.descent import descend_jointly
 from gsnmf.search.fitted import Fitted
 from gsnmf.search.slopes import sums_over_slopes
 from gsnmf.search.work import Work, nominal_seconds
-from gsnmf.selection.constraints import Limits
 from gsnmf.support.arrays import Axis, Doubles, Flags, Indices, Vectors
 from gsnmf.weights.joint import solve_joint
 

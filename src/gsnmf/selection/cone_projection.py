@@ -18,10 +18,9 @@ import math
 import numpy as np
 
 from gsnmf._parallel import single_threaded_blas
-from gsnmf.matrix.projection import orthogonalised
+from gsnmf.constraints import Limits
+from gsnmf.matrix.projection import ROUNDING, TIE, orthogonalised
 from gsnmf.matrix.protocol import BLOCK_BYTES, Matrix
-from gsnmf.matrix.residual_norms import ROUNDING, TIE
-from gsnmf.selection.constraints import Limits
 from gsnmf.support.arrays import Axis, Doubles, Flags, Floats, Indices
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gsnmf.matrix import Matrix
-from gsnmf.matrix.checks import check_count
+from gsnmf.matrix.validation import check_count
 from gsnmf.support.arrays import Axis, Doubles, Indices
 
 _CANDIDATES = 4

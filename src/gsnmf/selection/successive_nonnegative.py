@@ -24,10 +24,10 @@ from __future__ import annotations
 import numpy as np
 
 from gsnmf._kernels.convex_hull import project_on_hull
+from gsnmf.constraints import Limits
 from gsnmf.matrix.protocol import Matrix
-from gsnmf.results import Selection
+from gsnmf.records import Selection
 from gsnmf.selection.cone_projection import ReducedColumns
-from gsnmf.selection.constraints import Limits
 from gsnmf.support.arrays import Axis
 
 

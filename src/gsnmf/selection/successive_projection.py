@@ -9,7 +9,7 @@ which only one axis may be chosen, SPA* runs SPA once on each axis.
 
 The residual is never formed (`gsnmf.matrix.projection`): a step is two products with M, one for SPA, and the
 whole costs O(nnz(M) r + (m + n) r^2) with O((m + n) r) memory. For a Dask array, vectors with one entry per row stay
-with the chunks (`gsnmf.matrix.chunked`) or are not needed.
+with the chunks (`gsnmf.matrix.dask`) or are not needed.
 
 Smoothed SPA, SSPA, makes each factor the mean of a few columns. If every factor occurs several times, with different
 noise, the mean of its copies is closer to it than any single one. A step takes the residual :math:`u = P^\perp M(:, c)`
@@ -31,12 +31,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from gsnmf.matrix.projection import Projection, ResidualSide
+from gsnmf.checkpoint import Checkpoint
+from gsnmf.constraints import Limits
+from gsnmf.matrix.projection import Projection, ResidualSide, tie_factor
 from gsnmf.matrix.protocol import Matrix, largest_of
-from gsnmf.matrix.residual_norms import tie_factor
-from gsnmf.results import Choice, Mixtures, Selection
-from gsnmf.results.checkpoint import Checkpoint
-from gsnmf.selection.constraints import Limits
+from gsnmf.records import Choice, Mixtures, Selection
 from gsnmf.support.arrays import COLUMNS_AND_ROWS, Axes, Axis, Indices
 
 _Picks = list[tuple[Axis, int]]

@@ -36,11 +36,11 @@ from typing import Literal, get_args
 import numpy as np
 
 from gsnmf._kernels.least_squares import nonnegative_least_squares
+from gsnmf.constraints import Limits
+from gsnmf.matrix.projection import TIE
 from gsnmf.matrix.protocol import BLOCK_BYTES, Matrix
-from gsnmf.matrix.residual_norms import TIE
-from gsnmf.results import Selection
+from gsnmf.records import Selection
 from gsnmf.selection.cone_projection import ReducedColumns, first_of_largest
-from gsnmf.selection.constraints import Limits
 from gsnmf.support.arrays import Axis, Doubles, Floats, Indices
 
 Rule = Literal["max", "dist", "greedy"]

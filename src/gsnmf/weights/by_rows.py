@@ -13,7 +13,7 @@ import numpy as np
 
 from gsnmf._kernels.orthogonal import orthogonal_factors
 from gsnmf.matrix.protocol import Matrix
-from gsnmf.results import Weights
+from gsnmf.records import Weights
 from gsnmf.support.arrays import Doubles, Floats, Indices
 from gsnmf.weights.eliminated import ColumnProblem, RowSums, n_row_sums, row_sums, solve_columns
 from gsnmf.weights.one_sided import one_sided_weights, row_weights_for

@@ -1,4 +1,4 @@
-"""The entrance to the weights: recognises the problem, calls its solver and returns `Weights`."""
+"""`fit_weights`: validate the problem, call the solver that it needs, and return `Weights`."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 from gsnmf._parallel import single_threaded_blas
 from gsnmf.matrix import InMemoryMatrix
-from gsnmf.matrix.checks import check_count, check_indices, check_positive
 from gsnmf.matrix.completion import complete, filled
-from gsnmf.matrix.entrance import Negative, admit
-from gsnmf.matrix.observed import MissingValues, Observed
+from gsnmf.matrix.input import MissingValues, Negative
+from gsnmf.matrix.observed import Observed
 from gsnmf.matrix.protocol import Matrix
-from gsnmf.matrix.wrapping import check_block
-from gsnmf.results import Weights
+from gsnmf.matrix.validation import check_block, check_count, check_indices, check_positive
+from gsnmf.problem import Problem
+from gsnmf.records import Weights
 from gsnmf.support.arrays import Axis, Doubles, Floats, Indices
 from gsnmf.support.warning import warn_caller
 from gsnmf.weights.by_rows import solve_by_rows
@@ -86,13 +86,13 @@ def fit_weights(
     """
     tolerance = check_positive(tolerance, "tolerance")
     max_iterations = check_count(max_iterations, "max_iterations")
-    data = admit(matrix, missing_values=missing_values, entry_weights=entry_weights, negative=negative)
-    held = data.held
+    problem = Problem.of(matrix, missing_values=missing_values, entry_weights=entry_weights, negative=negative)
+    held = problem.matrix
     m, n = held.shape
     columns, rows = check_indices(columns, n, "columns"), check_indices(rows, m, "rows")
     if start is not None:
         start = _check_start(start, (columns.size, n), (m, rows.size))
-    data.warn()
+    problem.warn()
     if sum_to_one is not None:
         return _mixtures(held, columns, rows, sum_to_one, tolerance)
     if isinstance(held, Observed):

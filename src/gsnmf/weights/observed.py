@@ -22,7 +22,7 @@ import numpy as np
 from gsnmf._kernels.observed_entries import nonnegative_rows, residuals, row_grams, row_slopes, sweep_rows
 from gsnmf._parallel import single_threaded_blas
 from gsnmf.matrix.observed import Observed
-from gsnmf.results import Weights
+from gsnmf.records import Weights
 from gsnmf.support.arrays import Doubles, Floats
 from gsnmf.weights.joint import solve_joint
 from gsnmf.weights.optimality import DEFAULT_MAX_ITERATIONS, DEFAULT_TOLERANCE, ratio, relative_violation
@@ -63,7 +63,7 @@ def solve_observed_weights(
     Examples
     --------
     >>> import numpy as np
-    >>> from gsnmf.matrix.observed import observe
+    >>> from gsnmf.matrix.input import observe
     >>> M = np.array([[1.0, 2.0, np.nan], [2.0, np.nan, 6.0], [1.0, 2.0, 3.0]])
     >>> column, no_rows = np.array([[1.0], [2.0], [1.0]]), np.empty((0, 3))
     >>> weights = solve_observed_weights(observe(M, missing_values=np.nan), column, no_rows)
@@ -94,7 +94,7 @@ def observed_coefficients(observed: Observed, components: Floats) -> Doubles:
     Examples
     --------
     >>> import numpy as np
-    >>> from gsnmf.matrix.observed import observe
+    >>> from gsnmf.matrix.input import observe
     >>> samples = observe([[np.nan, 4.0], [3.0, np.nan]], missing_values=np.nan)
     >>> observed_coefficients(samples, np.array([[1.0, 2.0]]))
     array([[2.],

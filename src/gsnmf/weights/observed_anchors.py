@@ -19,7 +19,7 @@ import numpy as np
 from gsnmf._kernels.observed_descent import descend_rows
 from gsnmf.matrix import InMemoryMatrix
 from gsnmf.matrix.observed import Observed
-from gsnmf.results import Weights
+from gsnmf.records import Weights
 from gsnmf.support.arrays import Doubles, Flags, Floats, Indices
 from gsnmf.weights.observed import solve_observed_weights
 from gsnmf.weights.optimality import DEFAULT_MAX_ITERATIONS, DEFAULT_TOLERANCE

@@ -18,7 +18,7 @@ from gsnmf._kernels.orthogonal import orthogonal_factors
 from gsnmf._kernels.sum_to_one import simplex_least_squares
 from gsnmf.matrix.observed import Observed
 from gsnmf.matrix.protocol import Matrix
-from gsnmf.results import Weights
+from gsnmf.records import Weights
 from gsnmf.support.arrays import Doubles, Floats
 from gsnmf.weights.optimality import ratio, relative_violation, violation
 

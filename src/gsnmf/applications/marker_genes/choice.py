@@ -10,8 +10,8 @@ import scipy.sparse as sp
 
 from gsnmf.applications.marker_genes.input import Cells
 from gsnmf.diagnostics import compare
-from gsnmf.factorization.functions import factorize
-from gsnmf.matrix.checks import check_count, check_rank
+from gsnmf.functions import factorize
+from gsnmf.matrix.validation import check_count, check_rank
 from gsnmf.support.arrays import Doubles, Floats, Indices, RawMatrix
 
 Weighting = Literal["variability", "none"]

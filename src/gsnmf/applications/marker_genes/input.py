@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from gsnmf.datasets.readers.annotated import Expression, entries_of, find_expression, row_blocks
-from gsnmf.matrix.checks import check_matrix
+from gsnmf.matrix.validation import check_matrix, is_anndata
 from gsnmf.support.arrays import Flags, Indices, RawMatrix
-from gsnmf.support.foreign import is_anndata
 
 HIGHLY_VARIABLE = "highly_variable"
 

@@ -22,11 +22,11 @@ from gsnmf.matrix import Matrix, wrap
 from gsnmf.matrix.protocol import largest_of
 from gsnmf.model_selection.rank_choice import RankChoice
 from gsnmf.model_selection.stability import Stability
-from gsnmf.results import Factorization
+from gsnmf.records import Record
+from gsnmf.result import Factorization
 from gsnmf.support.arrays import Doubles, Floats, Indices
 from gsnmf.support.atomic_files import atomic_write
 from gsnmf.support.formatting import Table, counted
-from gsnmf.support.records import Record
 from gsnmf.weights import coefficients_for
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from gsnmf.factorization.saving import packed, unpacked
-from gsnmf.matrix.checks import check_indices
+from gsnmf.matrix.validation import check_indices
 from gsnmf.model_selection.rank_choice import RankChoice
 from gsnmf.model_selection.stability import Stability
 from gsnmf.support.archives import check_numbers, one_error, packed_fields, part_of, read_saved

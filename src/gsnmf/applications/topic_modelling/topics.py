@@ -13,7 +13,7 @@ from gsnmf.applications.topic_modelling.text import StopWords, check_texts, fit_
 from gsnmf.estimators.grouping import NO_GROUP, learn_groups
 from gsnmf.matrix import wrap
 from gsnmf.model_selection.rank_choice import USUAL_RANKS, choose_rank
-from gsnmf.results import Factorization
+from gsnmf.result import Factorization
 from gsnmf.search.effort import Effort
 from gsnmf.support.formatting import counted
 from gsnmf.weights import coefficients_for

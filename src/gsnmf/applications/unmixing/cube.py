@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from gsnmf.matrix.validation import refuse_foreign
 from gsnmf.support.arrays import Doubles, Flags, Floats, Indices
-from gsnmf.support.foreign import refuse_foreign
 
 _BLOCK_BYTES = 1 << 25
 """Memory that one block of pixels takes."""

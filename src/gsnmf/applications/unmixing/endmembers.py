@@ -15,7 +15,7 @@ from gsnmf.applications.unmixing.methods import EndmemberMethod
 from gsnmf.applications.unmixing.number_of_endmembers import estimate_noise
 from gsnmf.applications.unmixing.outliers import isolated_pixels
 from gsnmf.applications.unmixing.validity import Validity
-from gsnmf.factorization.functions import factorize
+from gsnmf.functions import factorize
 from gsnmf.nmf import minimum_volume
 from gsnmf.support.arrays import Doubles, Floats, Indices
 

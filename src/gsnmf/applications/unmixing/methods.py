@@ -13,7 +13,7 @@ from gsnmf.applications.unmixing.pixel_search import search_pixels
 from gsnmf.applications.unmixing.ppi import pixel_purity_index
 from gsnmf.applications.unmixing.preconditioning import preconditioned_projection
 from gsnmf.applications.unmixing.vca import vertex_component_analysis
-from gsnmf.factorization.functions import select
+from gsnmf.functions import select
 from gsnmf.matrix import wrap
 from gsnmf.selection.successive_projection import smoothed_groups
 from gsnmf.support.arrays import Floats, Indices

@@ -22,7 +22,7 @@ from gsnmf.applications.unmixing.picture import scene_picture
 from gsnmf.applications.unmixing.result import Unmixing
 from gsnmf.applications.unmixing.sampling import sample_pixels
 from gsnmf.applications.unmixing.validity import Validity, check_pixels
-from gsnmf.matrix.checks import check_count
+from gsnmf.matrix.validation import check_count
 from gsnmf.support.arrays import Doubles, Floats
 from gsnmf.support.progress import logger
 

@@ -14,9 +14,8 @@ from gsnmf.datasets.readers.labelled import LabelledMatrix
 from gsnmf.datasets.readers.matrix_market import read_matrix_market
 from gsnmf.datasets.readers.tables import read_csv, read_h5ad, read_parquet
 from gsnmf.datasets.readers.text import TEXT_SUFFIXES, read_text_folder, read_text_lines
-from gsnmf.matrix.checks import check_count
-from gsnmf.matrix.entrance import Negative
-from gsnmf.matrix.observed import MissingValues, check_missing_values
+from gsnmf.matrix.input import MissingValues, Negative, check_missing_values
+from gsnmf.matrix.validation import check_count
 from gsnmf.support.arrays import Axis
 
 __all__ = ["FORMATS", "STREAMED_FORMATS", "FileError", "LabelledMatrix", "format_of", "read_matrix", "read_names"]

@@ -9,11 +9,12 @@ from typing import Literal
 import numpy as np
 
 from gsnmf.matrix import Matrix
-from gsnmf.matrix.entrance import Admitted, Negative, admit
-from gsnmf.matrix.observed import MissingValues, Observed
-from gsnmf.matrix.remedies import OF_FILES
+from gsnmf.matrix.input import MissingValues, Negative
+from gsnmf.matrix.observed import Observed
+from gsnmf.matrix.validation import OF_FILES
+from gsnmf.problem import Problem
+from gsnmf.records import Record
 from gsnmf.support.arrays import Axis, Floats, RawMatrix
-from gsnmf.support.records import Record
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,24 +79,23 @@ class LabelledMatrix(Record):
     @cached_property
     def held(self) -> Matrix | Observed:
         """The matrix as algorithms hold it, checked once; what is observed of it if entries are missing."""
-        return self._admitted().held
+        return self._problem().matrix
 
     def checked(self, *, missing_values: MissingValues = None, negative: Negative = "error") -> LabelledMatrix:
         """The same with the matrix as its check leaves it: floating-point numbers, canonical if it is sparse."""
-        data = self._admitted(missing_values, negative)
-        data.warn(name=self.source or "matrix")
-        matrix = data.held.data if isinstance(data.held, Matrix) else data.data
-        copy = replace(self, matrix=matrix, clipped_share=data.clipped_share)
-        copy.__dict__["held"] = data.held
+        problem = self._problem(missing_values, negative)
+        problem.warn(name=self.source or "matrix")
+        copy = replace(self, matrix=problem.matrix.data, clipped_share=problem.clipped_share)
+        copy.__dict__["held"] = problem.matrix
         return copy
 
-    def _admitted(self, missing_values: MissingValues = None, negative: Negative = "error") -> Admitted:
-        return admit(
+    def _problem(self, missing_values: MissingValues = None, negative: Negative = "error") -> Problem:
+        return Problem.of(
             self.matrix,
             missing_values=missing_values,
             negative=negative,
             name=self.source or "matrix",
-            remedies=OF_FILES if self.source else None,
+            hints=OF_FILES if self.source else None,
         )
 
     def row_name(self, index: int) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 from gsnmf.datasets.readers.annotated import find_expression
 from gsnmf.datasets.readers.files import FileError, open_text, reading
 from gsnmf.datasets.readers.labelled import LabelledMatrix
-from gsnmf.matrix.remedies import OF_FILES
+from gsnmf.matrix.validation import OF_FILES
 from gsnmf.support.optional import import_optional
 
 logger = logging.getLogger(__name__)

@@ -14,17 +14,17 @@ from typing import Any
 
 import numpy as np
 
+from gsnmf.checkpoint import Checkpoint
+from gsnmf.constraints import Limits
 from gsnmf.convex.exact import exact_selection
 from gsnmf.convex.penalties import GROUP_2, GROUP_INF, TRACE
 from gsnmf.convex.selection import convex_selection, fast_gradient_selection
 from gsnmf.matrix import InMemoryMatrix, Matrix
-from gsnmf.matrix.checks import check_rank, check_rank_pair
-from gsnmf.results import Choice, Selection
-from gsnmf.results.checkpoint import Checkpoint
+from gsnmf.matrix.validation import check_rank, check_rank_pair
+from gsnmf.records import Choice, Selection
 from gsnmf.search.automatic import automatic_search
 from gsnmf.search.effort import Effort, Progress
 from gsnmf.search.pursuit import pursuit_choice
-from gsnmf.selection.constraints import Limits
 from gsnmf.selection.successive_nonnegative import successive_nonnegative_projection
 from gsnmf.selection.successive_projection import (
     generalized_successive_projection,

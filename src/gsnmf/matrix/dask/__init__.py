@@ -3,7 +3,7 @@
 Imported only if there is a Dask array: nothing else needs Dask.
 """
 
-from gsnmf.matrix.chunked.chunks import check_dask_array
-from gsnmf.matrix.chunked.matrix import ChunkedMatrix
+from gsnmf.matrix.dask.chunks import check_dask_array
+from gsnmf.matrix.dask.matrix import ChunkedMatrix
 
 __all__ = ["ChunkedMatrix", "check_dask_array"]

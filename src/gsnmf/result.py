@@ -1,26 +1,50 @@
-"""A matrix explained by some of its own columns and rows."""
+"""`Factorization`: a matrix explained by some of its own columns and rows, and `Factor`, each of them described."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 
-from gsnmf.matrix.checks import check_count
-from gsnmf.matrix.protocol import Matrix
-from gsnmf.results.alternatives import Alternative
-from gsnmf.results.factors import Factor, described_factors, factor_table
-from gsnmf.results.mixtures import Mixtures
-from gsnmf.results.observation import Observation
-from gsnmf.results.search import SearchRecord
-from gsnmf.results.selection import Selection
-from gsnmf.results.weights import Weights
-from gsnmf.support.arrays import Doubles, Floats, Indices
-from gsnmf.support.formatting import Table, columns_and_rows
+from gsnmf.matrix.protocol import Matrix, largest_of
+from gsnmf.matrix.validation import check_count
+from gsnmf.records import Alternative, Mixtures, Record, SearchRecord, Selection, Weights
+from gsnmf.support.arrays import Axis, Doubles, Floats, Indices
+from gsnmf.support.formatting import Table, columns_and_rows, percent
 from gsnmf.support.reasons import StopReason
-from gsnmf.support.records import Record
+
+_MOST_SHOWN = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Observation(Record):
+    """What was observed of a matrix, and what fills its holes.
+
+    Attributes
+    ----------
+    share : float
+        Share of the entries that are observed.
+    norm : float
+        Weighted norm of the observed entries, in the unit of the data. The relative error is relative to this.
+    weighted : bool
+        Whether the entries have different weights.
+    missing_values : {"nan", "unstored", None}
+        How the matrix marks missing entries.
+    completion : pair of arrays, shape (m, k) and (n, k), or None
+        Factors of the low-rank matrix that fills the holes; None if nothing had to be filled.
+    anchors : pair of arrays, shape (m, r1) and (r2, n), or None
+        The chosen columns and rows, with holes filled by the factorization itself; None if the completion filled them.
+    """
+
+    share: float
+    norm: float
+    weighted: bool
+    missing_values: Literal["nan", "unstored"] | None = None
+    completion: tuple[Doubles, Doubles] | None = None
+    anchors: tuple[Floats, Floats] | None = None
 
 
 class Substitutes(Protocol):
@@ -298,3 +322,116 @@ class Factorization(Record):
         trust = "weights optimal" if self.converged else "weights not converged"
         caption = f"{self!r}; {self.stop_reason}; {trust} (violation {self.optimality:.1e})."
         return factor_table(self.factors(n_strongest=5), caption)._repr_html_()
+
+
+@dataclass(frozen=True, eq=False)
+class Factor(Record):
+    """One chosen column or row, and what goes with it.
+
+    Attributes
+    ----------
+    axis : {"columns", "rows"}
+        Which it is.
+    index : int
+        Its position in the matrix; for a mixture, the position of the leading member.
+    share : float
+        Its share of the sum of all entries of the reconstruction.
+    columns, rows : int arrays
+        The columns and rows in which the factor is strongest, strongest first, without its own members.
+    column_strengths, row_strengths : arrays
+        Their strengths: entries of the factor's row of H and column of W.
+    members : int array
+        The columns (or rows) that it mixes, largest share first; ``index`` alone if it is a single one.
+    member_shares : array
+        Their shares in the mixture, which sum to one.
+
+    Examples
+    --------
+    >>> import gsnmf
+    >>> result = gsnmf.factorize([[1, 0, 2], [0, 1, 2], [0, 0, 1]], 2, method="spa-rows")
+    >>> factor = result.factors()[0]
+    >>> factor.axis, factor.index
+    ('rows', 0)
+    """
+
+    axis: Axis
+    index: int
+    share: float
+    columns: Indices
+    column_strengths: Floats
+    rows: Indices
+    row_strengths: Floats
+    members: Indices
+    member_shares: Floats
+
+
+def described_factors(
+    selection: Selection,
+    H: Floats,
+    strongest_rows: Sequence[tuple[Indices, Floats]],
+    shares: Doubles,
+    count: int,
+    members: Sequence[tuple[Indices, Floats]],
+) -> tuple[Factor, ...]:
+    """Every chosen column, then every chosen row, each with what goes with it.
+
+    Parameters
+    ----------
+    selection : Selection
+    H : array, shape (r, n)
+        Right factor.
+    strongest_rows : sequence of r pairs
+        Positions and values of the largest entries of each column of the left factor; at least ``count`` more than the
+        factor has members.
+    shares : array of length r
+    count : int
+        How many columns and rows to give at most.
+    members : sequence of r pairs
+        Members of each factor and their shares, the largest share first.
+    """
+    chosen: list[tuple[Axis, int]] = [("columns", int(j)) for j in selection.columns]
+    chosen += [("rows", int(i)) for i in selection.rows]
+    factors = []
+    for k, (axis, index) in enumerate(chosen):
+        mixed, member_shares = members[k]
+        columns = largest_of(H[k], count + mixed.size)
+        rows, strengths = strongest_rows[k]
+        if axis == "columns":
+            columns = columns[~np.isin(columns, mixed)]
+        else:
+            others = ~np.isin(rows, mixed)
+            rows, strengths = rows[others], strengths[others]
+        factors.append(
+            Factor(
+                axis=axis,
+                index=index,
+                share=float(shares[k]),
+                columns=columns[:count],
+                column_strengths=H[k, columns[:count]],
+                rows=rows[:count],
+                row_strengths=strengths[:count],
+                members=mixed,
+                member_shares=member_shares,
+            )
+        )
+    return tuple(factors)
+
+
+def factor_table(factors: Sequence[Factor], caption: str) -> Table:
+    """The first factors as a table for people."""
+    rows = tuple(
+        (
+            _name(factor),
+            percent(factor.share),
+            tuple(map(str, factor.columns)),
+            tuple(map(str, factor.rows)),
+        )
+        for factor in factors[:_MOST_SHOWN]
+    )
+    remark = f" The first {_MOST_SHOWN} of {len(factors)}:" if len(factors) > _MOST_SHOWN else ""
+    return Table(("chosen", "share", "strongest columns", "strongest rows"), rows, caption + remark)
+
+
+def _name(factor: Factor) -> str:
+    """A factor named by its members, such as "column 4 + 1"."""
+    return f"{factor.axis.removesuffix('s')} {' + '.join(map(str, factor.members))}"

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gsnmf.matrix.checks import check_indices
 from gsnmf.matrix.fingerprint import fingerprint, same_fingerprint
 from gsnmf.matrix.projection import State
 from gsnmf.matrix.protocol import Matrix
+from gsnmf.matrix.validation import check_indices
 from gsnmf.support.archives import check_numbers, read_arrays
 from gsnmf.support.arrays import Axis
 from gsnmf.support.atomic_files import atomic_write

@@ -12,11 +12,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from gsnmf._parallel import in_one_thread
-from gsnmf.matrix.checks import check_with_largest, float_type
-from gsnmf.matrix.chunked.chunks import held
-from gsnmf.matrix.chunked.passes import NO_META, single_chunk
-from gsnmf.matrix.holding import hold
+from gsnmf.matrix.dask.chunks import held
+from gsnmf.matrix.dask.passes import NO_META, single_chunk
+from gsnmf.matrix.in_memory import hold
 from gsnmf.matrix.protocol import dense, largest_of
+from gsnmf.matrix.validation import check_with_largest, float_type
 from gsnmf.support.arrays import Floats, Indices
 
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from gsnmf.matrix.checks import canonical
-from gsnmf.matrix.chunked.arrays import extracted
-from gsnmf.matrix.chunked.passes import single_chunk
-from gsnmf.matrix.holding import hold
+from gsnmf.matrix.dask.arrays import extracted
+from gsnmf.matrix.dask.passes import single_chunk
+from gsnmf.matrix.in_memory import hold
 from gsnmf.matrix.protocol import BLOCK_BYTES, dense, sketch_vectors
+from gsnmf.matrix.validation import canonical
 from gsnmf.support.arrays import Axis, Doubles, Flags, Floats, Indices, RawMatrix
 
 

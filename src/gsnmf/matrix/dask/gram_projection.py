@@ -22,7 +22,7 @@ from gsnmf.matrix.projection import ResidualNorms
 from gsnmf.support.arrays import Doubles, Indices
 
 if TYPE_CHECKING:
-    from gsnmf.matrix.chunked.matrix import ChunkedMatrix
+    from gsnmf.matrix.dask.matrix import ChunkedMatrix
 
 _MOST_AHEAD = 16
 """Largest number of rows of M'M per pass."""

@@ -8,7 +8,7 @@ import dask.array as da
 import numpy as np
 import scipy.sparse as sp
 
-from gsnmf.matrix.checks import check_matrix, float_type
+from gsnmf.matrix.validation import check_matrix, float_type
 from gsnmf.support.arrays import Doubles, RawMatrix, Sparse
 from gsnmf.support.warning import warn_caller
 

@@ -18,9 +18,9 @@ import dask.array as da
 import numpy as np
 
 from gsnmf._parallel import in_one_thread
-from gsnmf.matrix.checks import float_type
-from gsnmf.matrix.chunked.chunks import held, inspected
+from gsnmf.matrix.dask.chunks import held, inspected
 from gsnmf.matrix.protocol import safe_exponent
+from gsnmf.matrix.validation import float_type
 from gsnmf.support.arrays import Doubles
 from gsnmf.support.progress import logger
 

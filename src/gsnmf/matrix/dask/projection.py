@@ -23,14 +23,13 @@ from typing import TYPE_CHECKING, Any
 import dask.array as da
 import numpy as np
 
-from gsnmf.matrix.chunked.passes import by_rows, side_by_side, sum_by_rows
-from gsnmf.matrix.chunked.tasks import without_basis
-from gsnmf.matrix.projection import ResidualNorms, Side, State, orthogonalised
-from gsnmf.matrix.residual_norms import ROUNDING, Norms, tie_factor
+from gsnmf.matrix.dask.passes import by_rows, side_by_side, sum_by_rows
+from gsnmf.matrix.dask.tasks import without_basis
+from gsnmf.matrix.projection import ROUNDING, Norms, ResidualNorms, Side, State, orthogonalised, tie_factor
 from gsnmf.support.arrays import Doubles, Flags, Indices
 
 if TYPE_CHECKING:
-    from gsnmf.matrix.chunked.matrix import ChunkedMatrix
+    from gsnmf.matrix.dask.matrix import ChunkedMatrix
 
 
 class ChunkedColumns(ResidualNorms):

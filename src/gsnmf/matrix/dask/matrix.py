@@ -1,6 +1,6 @@
 """A matrix in the chunks of a Dask array, dense or SciPy sparse: each request is one pass over them.
 
-Chunks are read again in every pass (`gsnmf.matrix.chunked.passes`). An array that fits in the memory of all workers
+Chunks are read again in every pass (`gsnmf.matrix.dask.passes`). An array that fits in the memory of all workers
 together is best persisted first (``matrix = matrix.persist()``).
 """
 
@@ -15,8 +15,8 @@ import dask.array as da
 import numpy as np
 from scipy import linalg
 
-from gsnmf.matrix.chunked import tasks
-from gsnmf.matrix.chunked.arrays import (
+from gsnmf.matrix.dask import tasks
+from gsnmf.matrix.dask.arrays import (
     chunks_at,
     gather,
     gathered,
@@ -25,9 +25,9 @@ from gsnmf.matrix.chunked.arrays import (
     map_chunks_of_rows,
     strongest_rows,
 )
-from gsnmf.matrix.chunked.gram_projection import GramSide
-from gsnmf.matrix.chunked.passes import NO_META, SPLIT, Passes, by_rows, part_of, sum_by_rows
-from gsnmf.matrix.chunked.projection import ChunkedColumns, ChunkedRows
+from gsnmf.matrix.dask.gram_projection import GramSide
+from gsnmf.matrix.dask.passes import NO_META, SPLIT, Passes, by_rows, part_of, sum_by_rows
+from gsnmf.matrix.dask.projection import ChunkedColumns, ChunkedRows
 from gsnmf.matrix.projection import Projection, Side
 from gsnmf.matrix.protocol import SKETCHES, Matrix, sketch_vectors
 from gsnmf.support.arrays import Axis, Doubles, Floats, Indices

@@ -6,13 +6,15 @@ import os
 from dataclasses import replace
 from typing import Any
 
+from gsnmf.constraints import Constraints
 from gsnmf.factorization.missing import choose_held, solve_held
 from gsnmf.factorization.path import Request
-from gsnmf.matrix.entrance import Admitted, Negative, admit
-from gsnmf.matrix.observed import MissingValues
-from gsnmf.results import Factorization, Selection
+from gsnmf.matrix.input import MissingValues, Negative
+from gsnmf.matrix.validation import Hints
+from gsnmf.problem import Problem
+from gsnmf.records import Selection
+from gsnmf.result import Factorization
 from gsnmf.search.effort import Effort, Progress
-from gsnmf.selection.constraints import Constraints
 from gsnmf.weights import DEFAULT_MAX_ITERATIONS, DEFAULT_TOLERANCE, warn_unless_converged
 
 
@@ -121,10 +123,10 @@ def factorize(
         progress=progress,
         members=members,
     )
-    data = _admitted(matrix, missing_values, entry_weights, negative)
-    result = solve_held(data.held, request)
+    problem = _asked(matrix, missing_values, entry_weights, negative)
+    result = solve_held(problem.matrix, request)
     warn_unless_converged(result.weights, request.tolerance)
-    return replace(result, clipped_share=data.clipped_share) if data.clipped_share else result
+    return replace(result, clipped_share=problem.clipped_share) if problem.clipped_share else result
 
 
 def select(
@@ -176,11 +178,16 @@ def select(
         time_limit=time_limit,
         progress=progress,
     )
-    return choose_held(_admitted(matrix, missing_values, entry_weights, negative).held, request).selection
+    return choose_held(_asked(matrix, missing_values, entry_weights, negative).matrix, request).selection
 
 
-def _admitted(matrix: Any, missing_values: MissingValues, entry_weights: Any, negative: Negative) -> Admitted:
-    """The matrix, checked; warns of what was changed."""
-    data = admit(matrix, missing_values=missing_values, entry_weights=entry_weights, negative=negative)
-    data.warn()
-    return data
+_HINTS = Hints("gsnmf.factorize(..., missing_values=numpy.nan)", 'gsnmf.factorize(..., negative="clip")')
+
+
+def _asked(matrix: Any, missing_values: MissingValues, entry_weights: Any, negative: Negative) -> Problem:
+    """The problem; warns of what was changed."""
+    problem = Problem.of(
+        matrix, missing_values=missing_values, entry_weights=entry_weights, negative=negative, hints=_HINTS
+    )
+    problem.warn()
+    return problem
