@@ -21,9 +21,9 @@ import numpy as np
 from scipy.optimize import nnls
 
 from benchmarks._measuring import load, machine_facts, main, megabytes, print_table, resident_bytes, seconds
-from gsnmf.applications.unmixing.fcls import fcls
+from gsnmf.applications.unmixing.abundances import fcls
 from gsnmf.applications.unmixing.spectral_distances import match_spectra
-from gsnmf.applications.unmixing.synthetic import planted_scene
+from gsnmf.applications.unmixing.synthetic_scenes import planted_scene
 from gsnmf.applications.unmixing.unmix import unmix
 from gsnmf.nmf import minimum_volume
 from gsnmf.support.arrays import Doubles

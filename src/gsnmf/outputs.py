@@ -10,8 +10,8 @@ from typing import Any, overload
 from gsnmf.applications.marker_genes.findings import gather_cells
 from gsnmf.applications.topic_modelling.model import TopicModel
 from gsnmf.applications.topic_modelling.saving import FORMAT as TOPICS
-from gsnmf.applications.unmixing.result import FORMAT as UNMIXING
-from gsnmf.applications.unmixing.result import Unmixing
+from gsnmf.applications.unmixing.unmixing_result import FORMAT as UNMIXING
+from gsnmf.applications.unmixing.unmixing_result import Unmixing
 from gsnmf.datasets.readers.labelled import LabelledMatrix
 from gsnmf.diagnostics import NO_COMPARISON
 from gsnmf.estimators.gsnmf import GSNMF

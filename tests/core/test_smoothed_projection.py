@@ -8,7 +8,7 @@ import gsnmf
 from gsnmf import Constraints
 from gsnmf.applications import unmix
 from gsnmf.applications.unmixing.spectral_distances import match_spectra
-from gsnmf.applications.unmixing.synthetic import planted_scene
+from gsnmf.applications.unmixing.synthetic_scenes import planted_scene
 from gsnmf.matrix import wrap
 from gsnmf.selection.successive_projection import smoothed_groups
 

@@ -36,7 +36,7 @@ print("done")
 _READ_SCENES = """
 import sys
 from pathlib import Path
-from gsnmf.applications.unmixing.files import ENDINGS, read_cube
+from gsnmf.applications.unmixing.scene_files import ENDINGS, read_cube
 for path in sorted(Path(sys.argv[1]).iterdir()):
     if path.suffix not in ENDINGS:
         continue

@@ -8,12 +8,12 @@ if TYPE_CHECKING:
     from gsnmf.applications.marker_genes.plots import plot_markers
     from gsnmf.applications.topic_modelling.model import TopicModel
     from gsnmf.applications.topic_modelling.topics import topics
-    from gsnmf.applications.unmixing.result import Unmixing
     from gsnmf.applications.unmixing.unmix import unmix
+    from gsnmf.applications.unmixing.unmixing_result import Unmixing
 
 _HOMES = {
     "TopicModel": "topic_modelling.model",
-    "Unmixing": "unmixing.result",
+    "Unmixing": "unmixing.unmixing_result",
     "markers": "marker_genes.markers",
     "plot_markers": "marker_genes.plots",
     "topics": "topic_modelling.topics",

@@ -14,12 +14,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from gsnmf.applications.unmixing.files import ENDINGS, read_cube, read_mask, read_wavelengths
-from gsnmf.applications.unmixing.methods import ENDMEMBER_METHODS
-from gsnmf.applications.unmixing.page import render
-from gsnmf.applications.unmixing.result import Unmixing
+from gsnmf.applications.unmixing.endmember_extraction import ENDMEMBER_METHODS
+from gsnmf.applications.unmixing.scene_files import ENDINGS, read_cube, read_mask, read_wavelengths
+from gsnmf.applications.unmixing.scene_report import render_scene
 from gsnmf.applications.unmixing.unmix import MAX_PIXELS
 from gsnmf.applications.unmixing.unmix import unmix as unmix_scene
+from gsnmf.applications.unmixing.unmixing_result import Unmixing
 from gsnmf.commands.factorize import check_writable, provenance
 from gsnmf.commands.options import AsJson, Quiet
 from gsnmf.commands.progress import stages
@@ -67,7 +67,8 @@ EPILOG = "\n".join(
 def unmix(
     file: Annotated[Path, typer.Argument(help="Spectral image.", readable=False)],
     endmembers: Annotated[
-        str, typer.Option("--endmembers", "-r", metavar="N|auto", help="How many materials; auto estimates it.")
+        str,
+        typer.Option("--endmembers", "--rank", "-r", metavar="N|auto", help="How many materials; auto estimates it."),
     ],
     wavelengths: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Wavelengths of the bands, one per line.")
@@ -169,7 +170,7 @@ def summary(result: Unmixing) -> dict[str, Any]:
 
 def _write(folder: Path, result: Unmixing, provenance: dict[str, str]) -> None:
     """All files, or none if anything goes wrong before the last is complete."""
-    page = render(result, "", provenance)
+    page = render_scene(result, "", provenance)
     with atomic_files(folder, _FILES) as draft:
         result.save(draft / "result.npz")
         (draft / "spectra.csv").write_bytes(_spectra_table(result).encode())
@@ -199,7 +200,7 @@ def _print(folder: Path, result: Unmixing, as_json: bool, quiet: bool) -> None:
         found = result.table()
         table = Table(*found.header, title=escape(found.caption), title_justify="left")
         for row in found.rows:
-            table.add_row(*(escape(str(cell)) for cell in row))
+            table.add_row(*(escape(f"{cell:.3g}" if isinstance(cell, float) else str(cell)) for cell in row))
         console.print(table)
         for note in result.notes:
             console.print(f"{escape(note)}.")

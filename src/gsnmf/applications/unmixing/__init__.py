@@ -1,5 +1,5 @@
 """Unmixing of spectral images: endmembers, abundances, maps.
 
-`gsnmf.applications.unmix` is the whole path. Its steps, in order, are the modules `cube` (reading), `sampling` and
-`outliers` (which pixels take part), `endmembers` (which are chosen, by one of the `methods`), and `fcls` (abundances).
+`gsnmf.applications.unmix` runs the steps in order: `scene_files` and `cube` open the image, `scene` finds the pixels
+that are used, `endmember_extraction` chooses endmembers by one of its methods, `abundances` fits every pixel.
 """

@@ -1,14 +1,14 @@
 """A spectral image, height x width x bands, read in blocks whatever holds it.
 
-NumPy arrays, memory maps, Dask and xarray arrays, and images that the `spectral` package has opened are all read
-through slices of picture rows, so a scene may be larger than memory.
+NumPy arrays, memory maps, Dask and xarray arrays, and images opened by Spectral Python (SPy, the package `spectral`)
+are all read in slices of picture rows, so a scene may be larger than memory.
 """
 
 from __future__ import annotations
 
 import reprlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,11 +19,13 @@ from gsnmf.support.arrays import Doubles, Flags, Floats, Indices
 _BLOCK_BYTES = 1 << 25
 """Memory that one block of pixels takes."""
 _BAND_NAMES = ("band", "bands", "wavelength", "wavelengths", "wl", "lambda", "spectral", "channel", "channels", "z")
-"""Names of the dimension of bands in an xarray array, and of the coordinate that holds wavelengths."""
+"""Names of the band dimension of an xarray array, and of the coordinate that holds wavelengths."""
 _ROW_NAMES = ("y", "row", "rows", "line", "lines", "height", "lat", "latitude", "northing")
 _COLUMN_NAMES = ("x", "column", "columns", "col", "cols", "sample", "samples", "width", "lon", "longitude", "easting")
 _MICROMETRES_BELOW = 100.0
 """No optical instrument has wavelengths below this in nanometres or above it in micrometres."""
+_UNITS = dict.fromkeys(("nm", "nanometers", "nanometres"), "nm")
+_UNITS |= dict.fromkeys(("um", "µm", "μm", "micrometers", "micrometres", "microns"), "µm")
 
 
 @dataclass(frozen=True)
@@ -33,8 +35,7 @@ class Cube:
     Attributes
     ----------
     values : array-like with three dimensions
-        Whatever holds the numbers; the axis of bands is ``bands_axis``, the other two are rows and columns of the
-        picture in this order.
+        Axis ``bands_axis`` holds the bands; the other two are rows and columns of the picture, in this order.
     bands_axis : int
         0, 1 or 2.
     wavelengths : array or None
@@ -59,22 +60,22 @@ class Cube:
 
     @property
     def height(self) -> int:
-        """Rows of the picture."""
+        """Number of rows of the picture."""
         return int(self.values.shape[0 if self.bands_axis != 0 else 1])
 
     @property
     def width(self) -> int:
-        """Columns of the picture."""
+        """Number of columns of the picture."""
         return int(self.values.shape[2 if self.bands_axis != 2 else 1])
 
     @property
     def n_bands(self) -> int:
-        """Bands of every pixel."""
+        """Number of bands."""
         return int(self.values.shape[self.bands_axis])
 
     @property
     def n_pixels(self) -> int:
-        """Pixels of the picture."""
+        """Number of pixels."""
         return self.height * self.width
 
     @property
@@ -87,34 +88,22 @@ class Cube:
     def complete(self) -> bool:
         """Whether no value can be missing: integers, without a mask and without a number for missing values."""
         integers = np.dtype(self.values.dtype).kind != "f"
-        # whether the parts of a Dask array are masked is known when they are computed
-        return integers and self.no_data is None and isinstance(self.values, np.ndarray) and not self.masked
-
-    @property
-    def masked(self) -> bool:
-        """Whether the values are a masked array of NumPy."""
-        return isinstance(self.values, np.ma.MaskedArray)
+        # chunks of a Dask array may be masked, which is known only when they are computed
+        plain = isinstance(self.values, np.ndarray) and not isinstance(self.values, np.ma.MaskedArray)
+        return integers and self.no_data is None and plain
 
     def picture_rows(self, first: int, last: int) -> Floats:
-        """Pixels of some rows of the picture, one per row of an array of shape ((last - first) * width, bands)."""
+        """Pixels of some rows of the picture, shape ((last - first) * width, bands)."""
         at: list[Any] = [slice(None)] * 3
         at[1 if self.bands_axis == 0 else 0] = slice(first, last)
         part = self.values[tuple(at)]
-        part = part.compute() if hasattr(part, "compute") else part
-        pixels = np.moveaxis(np.asarray(part), self.bands_axis, 2).reshape(-1, self.n_bands)
-        found = np.ascontiguousarray(pixels, dtype=self.dtype)
-        missing = self._missing(part)
-        if missing is None:
-            return found
-        return np.where(np.moveaxis(missing, self.bands_axis, 2).reshape(-1, self.n_bands), np.nan, found)
-
-    def _missing(self, part: Any) -> Flags | None:
-        """Which values a mask or the number for missing values rules out; None if neither exists."""
+        part = np.moveaxis(part.compute() if hasattr(part, "compute") else np.asanyarray(part), self.bands_axis, 2)
+        pixels = np.ascontiguousarray(np.ma.getdata(part).reshape(-1, self.n_bands), dtype=self.dtype)
         missing = np.ma.getmaskarray(part) if isinstance(part, np.ma.MaskedArray) else None
-        if self.no_data is None:
-            return missing
-        equal: Flags = np.ma.getdata(np.asanyarray(part)) == self.no_data
-        return equal if missing is None else missing | equal
+        if self.no_data is not None:
+            equal = np.ma.getdata(part) == self.no_data
+            missing = equal if missing is None else missing | equal
+        return pixels if missing is None else np.where(missing.reshape(pixels.shape), np.nan, pixels)
 
     def blocks(self) -> Iterator[tuple[slice, Floats]]:
         """All pixels in blocks of picture rows: the positions of a block, and its pixels."""
@@ -151,7 +140,7 @@ def as_cube(
     wavelength_unit: str | None = None,
     bands_axis: int | None = None,
     no_data: float | None = None,
-    good_bands: Flags | None = None,
+    good_bands: Any = None,
     source: str = "",
 ) -> Cube:
     """Describe any spectral image as a `Cube`, without reading it.
@@ -159,17 +148,18 @@ def as_cube(
     Parameters
     ----------
     cube : array-like with three dimensions, or Cube
-        NumPy array, memory map, Dask array, xarray DataArray, or an image opened by `spectral`.
+        NumPy array, memory map, Dask array, xarray DataArray, or an image opened by SPy.
     wavelengths : array-like, optional
-        One per band; by default what an xarray coordinate or an ENVI header says.
+        One per band; by default taken from an xarray coordinate or from the header of an image of SPy.
     wavelength_unit : {"nm", "µm"}, optional
         By default micrometres if the wavelengths are below 100, else nanometres.
     bands_axis : int, optional
-        Which axis are the bands; by default the one that an xarray dimension names, else the last.
+        Which axis holds the bands; by default the one that an xarray dimension names, else the last.
     no_data : float, optional
-        The number that stands for a missing value; by default what an xarray attribute ``_FillValue`` says.
+        The number that stands for a missing value; by default taken from the xarray attribute ``_FillValue`` or from
+        the header of an image of SPy.
     good_bands : bool array, optional
-        False for bands that are not to be used.
+        False for bands that are not to be used; by default taken from the header of an image of SPy.
     source : str
         Where the image came from.
 
@@ -181,32 +171,41 @@ def as_cube(
     (5, 4, 3, 'nm')
     """
     if isinstance(cube, Cube):
-        values, axis, own = cube.values, cube.bands_axis, cube.wavelengths
-        source, wavelength_unit = source or cube.source, wavelength_unit or cube.wavelength_unit or None
-        no_data = cube.no_data if no_data is None else no_data
-        good_bands = cube.good_bands if good_bands is None else good_bands
-    elif _is_xarray(cube):
-        values, axis, own = _from_xarray(cube)
-        no_data = cube.attrs.get("_FillValue") if no_data is None else no_data
+        found = cube
+    elif hasattr(cube, "dims") and hasattr(cube, "coords"):
+        found = _from_xarray(cube)
+    elif hasattr(cube, "open_memmap") and hasattr(cube, "metadata"):
+        found = _from_spy(cube)
     else:
-        values, axis, own = _opened(cube), 2, _header_wavelengths(cube)
-    _check_values(values)
-    if bands_axis is not None:
-        if bands_axis not in (-3, -2, -1, 0, 1, 2):
-            raise ValueError(f"bands_axis must be 0, 1 or 2; got {bands_axis!r}.")
-        axis = bands_axis % 3
-    given = own if wavelengths is None else wavelengths
-    checked = None if given is None else _check_wavelengths(given, tuple(values.shape), axis)
-    unit, number = _unit(checked, wavelength_unit), _check_no_data(no_data)
-    return Cube(values, axis, checked, unit, source, number, _check_good_bands(good_bands, int(values.shape[axis])))
+        if not (hasattr(cube, "shape") and hasattr(cube, "dtype")):
+            refuse_foreign(cube, name="cube")
+            cube = np.asarray(cube)
+        found = Cube(cube)
+    shape, kind = tuple(found.values.shape), np.dtype(found.values.dtype)
+    if len(shape) != 3:
+        hint = "; reshape a list of pixels to (pixels, 1, bands)" if len(shape) == 2 else ""
+        raise ValueError(f"cube must have three dimensions, height x width x bands; got shape {shape}{hint}.")
+    if min(shape) == 0:
+        raise ValueError(f"cube must have at least one pixel and one band; got shape {shape}.")
+    if kind.kind not in "fiub":
+        raise TypeError(f"cube must hold real numbers; got dtype {kind}.")
+    if bands_axis not in (None, -3, -2, -1, 0, 1, 2):
+        raise ValueError(f"bands_axis must be 0, 1 or 2; got {bands_axis!r}.")
+    axis = found.bands_axis if bands_axis is None else bands_axis % 3
+    checked = _check_wavelengths(found.wavelengths if wavelengths is None else wavelengths, shape, axis)
+    return replace(
+        found,
+        bands_axis=axis,
+        wavelengths=checked,
+        wavelength_unit=_unit(checked, wavelength_unit or found.wavelength_unit or None),
+        no_data=_check_no_data(found.no_data if no_data is None else no_data),
+        good_bands=_check_good_bands(found.good_bands if good_bands is None else good_bands, shape[axis]),
+        source=source or found.source,
+    )
 
 
-def _is_xarray(cube: Any) -> bool:
-    return hasattr(cube, "dims") and hasattr(cube, "coords")
-
-
-def _from_xarray(array: Any) -> tuple[Any, int, Any]:
-    """The values with rows before columns, the axis of the bands, and the wavelengths of a coordinate."""
+def _from_xarray(array: Any) -> Cube:
+    """The values with rows before columns, and the wavelengths of a coordinate."""
     if not hasattr(array, "dtype"):
         names = ", ".join(map(repr, array.data_vars))
         raise TypeError(f"cube is an xarray Dataset; pass one of its variables, cube[name]: {names}.")
@@ -221,50 +220,38 @@ def _from_xarray(array: Any) -> tuple[Any, int, Any]:
         )
     rows, columns = (axis for axis in range(3) if axis != bands[0])
     if lower[rows] in _COLUMN_NAMES or lower[columns] in _ROW_NAMES:
-        order = [columns, rows, bands[0]]
-        array, bands = array.transpose(*(array.dims[axis] for axis in order)), [2]
-    named = [name for name in array.coords if str(name).lower() in _BAND_NAMES and str(name).lower() != "band"]
-    band_coordinates = [name for name in named if array.coords[name].dims == (array.dims[bands[0]],)]
-    wavelengths = np.asarray(array.coords[band_coordinates[0]]) if band_coordinates else None
+        array, bands = array.transpose(*(array.dims[axis] for axis in (columns, rows, bands[0]))), [2]
+    coordinates = (
+        np.asarray(coordinate)
+        for name, coordinate in array.coords.items()
+        if str(name).lower() in _BAND_NAMES[1:] and coordinate.dims == (array.dims[bands[0]],)
+    )
+    wavelengths = next(coordinates, None)
     numeric = wavelengths is not None and wavelengths.dtype.kind in "fiu"
-    return array.data, bands[0], wavelengths if numeric else None
+    return Cube(array.data, bands[0], wavelengths if numeric else None, no_data=array.attrs.get("_FillValue"))
 
 
-def _opened(cube: Any) -> Any:
-    """The array behind an image that `spectral` opened, which its memory map gives lazily; others as they are."""
-    if hasattr(cube, "open_memmap") and hasattr(cube, "bands"):
-        mapped = cube.open_memmap(interleave="bip")
-        return cube.load() if mapped is None else mapped
-    if hasattr(cube, "shape") and hasattr(cube, "dtype"):
-        return cube
-    refuse_foreign(cube, name="cube")
-    return np.asarray(cube)
+def _from_spy(image: Any) -> Cube:
+    """The memory map of an image that SPy opened, and what its header says."""
+    header = image.metadata
+    return Cube(
+        image.open_memmap(interleave="bip") if image.using_memmap else image.load(),
+        wavelengths=header.get("wavelength", image.bands.centers),
+        no_data=header.get("data ignore value"),
+        good_bands=header.get("bbl"),
+    )
 
 
-def _header_wavelengths(cube: Any) -> Any:
-    bands = getattr(cube, "bands", None)
-    return getattr(bands, "centers", None)
-
-
-def _check_values(values: Any) -> None:
-    shape = tuple(values.shape)
-    if len(shape) != 3:
-        hint = "; reshape a list of pixels to (pixels, 1, bands)" if len(shape) == 2 else ""
-        raise ValueError(f"cube must have three dimensions, height x width x bands; got shape {shape}{hint}.")
-    if min(shape) == 0:
-        raise ValueError(f"cube must have at least one pixel and one band; got shape {shape}.")
-    if np.dtype(values.dtype).kind not in "fiub":
-        raise TypeError(f"cube must hold real numbers; got dtype {values.dtype}.")
-
-
-def _check_wavelengths(wavelengths: Any, shape: tuple[int, ...], axis: int) -> Doubles:
+def _check_wavelengths(wavelengths: Any, shape: tuple[int, ...], axis: int) -> Doubles | None:
+    if wavelengths is None:
+        return None
     try:
         checked = np.asarray(wavelengths, dtype=np.float64)
     except (TypeError, ValueError):
         raise ValueError(f"wavelengths must be numbers, one per band; got {reprlib.repr(wavelengths)}.") from None
     if checked.ndim != 1 or checked.size != shape[axis]:
         others = [other for other in range(3) if other != axis and shape[other] == checked.size]
-        hint = f" If axis {others[0]} are the bands, say so: bands_axis={others[0]}." if others else ""
+        hint = f" If axis {others[0]} holds the bands, pass bands_axis={others[0]}." if others else ""
         raise ValueError(
             f"wavelengths must be one per band, {shape[axis]} for a cube of shape {shape} with the bands on axis "
             f"{axis}; got shape {checked.shape}.{hint}"
@@ -273,6 +260,16 @@ def _check_wavelengths(wavelengths: Any, shape: tuple[int, ...], axis: int) -> D
         bad = int(np.argmin(np.where(np.isfinite(checked), checked, -np.inf)))
         raise ValueError(f"wavelengths must be finite and above 0; got {checked[bad]} at band {bad}.")
     return checked
+
+
+def _unit(wavelengths: Doubles | None, unit: str | None) -> str:
+    if wavelengths is None:
+        return ""
+    if unit is None:
+        return "µm" if wavelengths.max() < _MICROMETRES_BELOW else "nm"
+    if unit.lower() not in _UNITS:
+        raise ValueError(f"wavelength_unit must be 'nm' or 'µm'; got {unit!r}.")
+    return _UNITS[unit.lower()]
 
 
 def _check_no_data(no_data: Any) -> float | None:
@@ -289,19 +286,12 @@ def _check_no_data(no_data: Any) -> float | None:
 def _check_good_bands(good_bands: Any, n_bands: int) -> Flags | None:
     if good_bands is None:
         return None
-    flags = np.asarray(good_bands)
+    try:
+        flags = np.asarray(good_bands, dtype=np.float64)
+    except (TypeError, ValueError):
+        flags = np.empty(0)
     if flags.shape != (n_bands,) or not np.isin(flags, (0, 1)).all():
-        raise ValueError(f"good_bands must be true or false for each of the {n_bands} bands; got shape {flags.shape}.")
+        raise ValueError(
+            f"good_bands must be true or false for each of the {n_bands} bands; got {reprlib.repr(good_bands)}."
+        )
     return flags.astype(np.bool_)
-
-
-def _unit(wavelengths: Doubles | None, unit: str | None) -> str:
-    if wavelengths is None:
-        return ""
-    if unit is None:
-        return "µm" if wavelengths.max() < _MICROMETRES_BELOW else "nm"
-    known = {"nm": "nm", "nanometers": "nm", "nanometres": "nm", "um": "µm", "µm": "µm", "μm": "µm"}
-    known |= {"micrometers": "µm", "micrometres": "µm", "microns": "µm"}
-    if unit.lower() not in known:
-        raise ValueError(f"wavelength_unit must be 'nm' or 'µm'; got {unit!r}.")
-    return known[unit.lower()]

@@ -8,28 +8,28 @@ from typing import Any, Literal
 
 import numpy as np
 
-from gsnmf.applications.unmixing.cube import Cube, as_cube
-from gsnmf.applications.unmixing.endmembers import (
+from gsnmf.applications.unmixing.abundances import fit_abundances
+from gsnmf.applications.unmixing.cube import as_cube
+from gsnmf.applications.unmixing.endmember_extraction import (
+    ENDMEMBER_METHODS,
     Endmembers,
+    Normalize,
     choose_endmembers,
     choose_pixels_and_bands,
 )
-from gsnmf.applications.unmixing.fcls import abundances_of
-from gsnmf.applications.unmixing.files import read_cube
-from gsnmf.applications.unmixing.methods import check_method
-from gsnmf.applications.unmixing.number_of_endmembers import EndmemberCount, count_endmembers
-from gsnmf.applications.unmixing.picture import scene_picture
-from gsnmf.applications.unmixing.result import Unmixing
-from gsnmf.applications.unmixing.sampling import sample_pixels
-from gsnmf.applications.unmixing.validity import Validity, check_pixels
+from gsnmf.applications.unmixing.scene import Scene, usable_scene
+from gsnmf.applications.unmixing.scene_files import read_cube
+from gsnmf.applications.unmixing.signal_subspace import EndmemberCount, count_endmembers
+from gsnmf.applications.unmixing.unmixing_result import Unmixing
 from gsnmf.matrix.validation import check_count
-from gsnmf.support.arrays import Doubles, Floats
+from gsnmf.support.arrays import Indices
+from gsnmf.support.formatting import counted
 from gsnmf.support.progress import logger
 
 MAX_PIXELS = 10_000
-"""Larger scenes are sampled for the choice."""
+"""Larger scenes are sampled for the choice: to find outliers takes n^2 products of spectra."""
 
-_WHY = {
+_NORMALIZED = {
     "none": "Endmembers were chosen on the spectra as they are: dividing pixels by their sums or lengths makes dark "
     "pixels as important as bright ones, and their noise with them",
     "sum": "Endmembers were chosen on pixels divided by their sums, as asked; spectra are in the units of the scene",
@@ -39,7 +39,7 @@ _WHY = {
 
 def unmix(
     cube: Any,
-    n_endmembers: int | Literal["auto"],
+    rank: int | range | Literal["auto"],
     *,
     wavelengths: Any = None,
     wavelength_unit: str | None = None,
@@ -47,7 +47,7 @@ def unmix(
     mask: Any = None,
     no_data: float | None = None,
     method: str = "auto",
-    normalize: Literal["none", "sum", "length"] = "none",
+    normalize: Normalize = "none",
     averaged: int | None = None,
     sum_to_one: bool = True,
     pure_bands: bool = False,
@@ -65,31 +65,32 @@ def unmix(
     Parameters
     ----------
     cube : array-like with three dimensions, height x width x bands, or path of a file
-        NumPy array, memory map, Dask or xarray array, or what `gsnmf.applications.unmixing.files.read_cube` opens:
-        ENVI, MATLAB, NumPy, GeoTIFF, netCDF and Zarr files. Read in blocks, so that a scene may be larger than memory.
-    n_endmembers : int or "auto"
-        How many; ``"auto"`` estimates the number by HySime, which on real scenes tends to be large.
+        NumPy array, memory map, Dask or xarray array, image opened by SPy, or an ENVI, MATLAB, NumPy, GeoTIFF, netCDF
+        or Zarr file. Read in blocks, so a scene may be larger than memory.
+    rank : int, range or "auto"
+        Number of endmembers. ``"auto"`` estimates it by HySime, which on real scenes tends to be large; a range limits
+        what HySime may choose.
     wavelengths : array-like, optional
-        One per band; by default what the file or the xarray coordinate says.
+        One per band; by default taken from the file or the xarray coordinate.
     wavelength_unit : {"nm", "µm"}, optional
         By default micrometres if all are below 100, else nanometres.
     bands_axis : int, optional
-        Which axis are the bands; by default the last, or what the file or xarray says.
+        Which axis holds the bands; by default taken from the file or xarray, else the last.
     mask : bool array, shape (height, width), optional
         True where a pixel is to be used.
     no_data : float, optional
-        The number that stands for a missing value, such as -9999; by default what the file or xarray says. NaN and
-        entries that a masked array masks are missing in any case.
+        The number that stands for a missing value, such as -9999; by default taken from the file or xarray. NaN and
+        masked entries of a masked array are missing in any case.
     method : str
-        ``"auto"`` chooses pixels by the true error; the others of
-        `gsnmf.applications.unmixing.methods.ENDMEMBER_METHODS` are those of the field.
+        ``"auto"`` chooses pixels by the true error. The field's methods are ``"vca"``, ``"n-findr"``, ``"ppi"``,
+        ``"spa"``, ``"smooth-spa"``, ``"preconditioned-spa"``, ``"snpa"`` and ``"xray"``. ``"minimum-volume"`` is for
+        scenes without pure pixels.
     normalize : {"none", "sum", "length"}
         What pixels are divided by for the choice. On real scenes ``"none"`` was best.
     averaged : int, optional
-        Each chosen pixel is replaced by the mean of so many pixels nearest to it in angle. By default, for ``"auto"``
-        and ``"minimum-volume"``, of those that noise may have made of it, and of one in 500 of the scene in any case,
-        at most 20; for ``"smooth-spa"``, which finds them itself, of one in 100; for the other methods 1, the pixel
-        itself.
+        Each chosen pixel is replaced by the mean of so many pixels nearest to it in angle. By default ``"auto"`` and
+        ``"minimum-volume"`` average up to 20 pixels: those that differ from the chosen one by noise alone, and at least
+        one in 500 pixels of the scene. ``"smooth-spa"`` averages one in 100; the other methods keep the pixel itself.
     sum_to_one : bool
         Whether the abundances of a pixel sum to one.
     pure_bands : bool
@@ -99,7 +100,7 @@ def unmix(
         Whether pixels that no other resembles can be endmembers.
     max_pixels : int
         Larger scenes are sampled for the choice: random pixels, and extreme ones of every part. Abundances are
-        always those of the whole scene.
+        computed for the whole scene.
     random_state : int, numpy.random.Generator or None
         For the sample, and for methods that draw random directions.
 
@@ -113,7 +114,7 @@ def unmix(
     By default pixels are chosen on the scene as it is: the selections of successive projection, successive nonnegative
     projection and XRAY are improved by exchanges of the true error, and each pixel is averaged with similar ones.
     Pixels without values, pixels and bands that are zero, and pixels that no other resembles are left out; the
-    ``notes`` of the result say so. Abundances are exact (`gsnmf.applications.unmixing.fcls`).
+    ``notes`` of the result say so. Abundances are exact minimisers.
 
     Examples
     --------
@@ -126,127 +127,95 @@ def unmix(
     >>> found.endmembers.shape, found.abundances.shape, bool(found.relative_error < 0.02)
     ((3, 40), (10, 10, 3), True)
     """
-    chosen_method = check_method(method)
     averaged = None if averaged is None else check_count(averaged, "averaged")
-    _check_options(normalize, outliers, pure_bands, method, averaged)
-    opened = read_cube if isinstance(cube, str | Path) else as_cube
-    scene: Cube = opened(
+    _check_options(method, normalize, averaged, pure_bands, outliers)
+    opened = (read_cube if isinstance(cube, str | Path) else as_cube)(
         cube, wavelengths=wavelengths, wavelength_unit=wavelength_unit, bands_axis=bands_axis, no_data=no_data
     )
-    validity = check_pixels(scene, mask)
+    scene = usable_scene(opened, mask)
     rng = np.random.default_rng(random_state)
-    sample = sample_pixels(scene, validity, check_count(max_pixels, "max_pixels"), rng)
-    pixels = validity.clean(scene.pixels(sample))
-    counted = count_endmembers(pixels) if n_endmembers == "auto" else None
-    rank = _check_number(n_endmembers, counted, validity)
+    sample = scene.sample(check_count(max_pixels, "max_pixels"), rng)
+    number, counted_by = _number_of_endmembers(rank, scene, sample)
     if pure_bands:
-        found = choose_pixels_and_bands(sample, pixels, rank)
+        found = choose_pixels_and_bands(scene, sample, number)
     else:
         found = choose_endmembers(
-            scene, validity, sample, pixels, rank,
-            method=chosen_method, normalize=normalize, averaged=averaged, outliers=outliers, rng=rng,
+            scene, sample, number, method=ENDMEMBER_METHODS[method], normalize=normalize, averaged=averaged,
+            keep_outliers=outliers == "keep", rng=rng,
         )  # fmt: skip
-    abundances, residuals, relative_error = _fit(scene, validity, found.spectra, sum_to_one)
+    abundances, residuals, relative_error = fit_abundances(scene, found.spectra, sum_to_one, _log_fraction)
+    endmembers = np.full((len(found.spectra), opened.n_bands), np.nan)
+    endmembers[:, scene.bands] = scene.in_units_of_cube(found.spectra)
     return Unmixing(
-        endmembers=_all_bands(found.spectra, validity),
-        pixels=scene.coordinates(found.positions),
-        members=tuple(scene.coordinates(own) for own in found.members),
-        bands=np.flatnonzero(validity.bands)[found.bands],
-        abundances=abundances.reshape(scene.height, scene.width, -1),
-        residual_map=residuals.reshape(scene.height, scene.width),
+        endmembers=endmembers,
+        pixels=opened.coordinates(found.positions),
+        members=tuple(opened.coordinates(own) for own in found.members),
+        bands=np.flatnonzero(scene.bands)[found.bands],
+        abundances=abundances.reshape(opened.height, opened.width, -1),
+        residual_map=residuals.reshape(opened.height, opened.width),
         relative_error=relative_error,
-        wavelengths=scene.wavelengths,
-        wavelength_unit=scene.wavelength_unit,
-        outliers=scene.coordinates(found.outliers),
-        picture=scene_picture(scene, validity),
+        wavelengths=opened.wavelengths,
+        wavelength_unit=opened.wavelength_unit,
+        outliers=opened.coordinates(found.outliers),
+        picture=scene.picture(),
         method="pure pixels and bands" if pure_bands else method,
         normalize=normalize,
         sum_to_one=sum_to_one,
-        rank_choice=_in_units(counted, validity),
-        notes=_all_notes(validity, found, scene, sample.size, pure_bands, normalize),
-        source=scene.source,
+        rank_choice=counted_by,
+        notes=_all_notes(scene, found, sample.size, pure_bands, normalize),
+        source=opened.source,
     )
 
 
-def _check_options(normalize: str, outliers: str, pure_bands: bool, method: str, averaged: int | None) -> None:
-    if normalize not in _WHY:
-        raise ValueError(f"normalize must be one of {', '.join(map(repr, _WHY))}; got {normalize!r}.")
+def _check_options(method: str, normalize: str, averaged: int | None, pure_bands: bool, outliers: str) -> None:
+    for name, value, allowed in (("method", method, ENDMEMBER_METHODS), ("normalize", normalize, _NORMALIZED)):
+        if value not in allowed:
+            raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}; got {value!r}.")
     if outliers not in ("ignore", "keep"):
         raise ValueError(f"outliers must be 'ignore' or 'keep'; got {outliers!r}.")
     if pure_bands:
         changed = {"method": method != "auto", "normalize": normalize != "none", "averaged": averaged is not None}
-        changed["outliers"] = outliers != "ignore"
-        for name, given in changed.items():
+        for name, given in (changed | {"outliers": outliers != "ignore"}).items():
             if given:
                 raise ValueError(f"{name} has no effect with pure_bands=True, which chooses by gsnmf.factorize.")
 
 
-def _check_number(n_endmembers: Any, counted: EndmemberCount | None, validity: Validity) -> int:
-    if counted is not None:
-        return counted.number
-    if isinstance(n_endmembers, str):
-        raise ValueError(f"n_endmembers must be a positive integer or 'auto'; got {n_endmembers!r}.")
-    rank = check_count(n_endmembers, "n_endmembers")
-    n_pixels, n_bands = int(np.count_nonzero(validity.pixels)), int(np.count_nonzero(validity.bands))
+def _number_of_endmembers(rank: Any, scene: Scene, sample: Indices) -> tuple[int, EndmemberCount | None]:
+    """How many endmembers, and how the number was estimated if it was not given."""
+    n_pixels, n_bands = int(np.count_nonzero(scene.usable)), int(np.count_nonzero(scene.bands))
     limit = min(n_pixels, n_bands)
-    if rank > limit:
+    if isinstance(rank, str) and rank != "auto":
+        raise ValueError(f"rank must be a positive integer, a range or 'auto'; got {rank!r}.")
+    if isinstance(rank, str | range):
+        numbers = range(1, limit + 1) if isinstance(rank, str) else [r for r in range(1, limit + 1) if r in rank]
+        if not numbers:
+            raise ValueError(f"rank must include a number in [1, {limit}], the limit for this scene; got {rank}.")
+        estimated = count_endmembers(scene.pixels(sample), numbers)
+        with np.errstate(over="ignore"):  # squares of huge values
+            changes = np.ldexp(estimated.changes, 2 * scene.exponent)
+        return estimated.number, replace(estimated, noise=scene.in_units_of_cube(estimated.noise), changes=changes)
+    number = check_count(rank, "rank")
+    if number > limit:
         raise ValueError(
-            f"n_endmembers must be in [1, {limit}] for a scene with {n_pixels} usable pixels and {n_bands} usable "
-            f"bands; got {rank}."
+            f"rank must be in [1, {limit}] for a scene with {n_pixels} usable pixels and {n_bands} usable bands; got "
+            f"{number}."
         )
-    return rank
+    return number, None
 
 
-def _all_notes(
-    validity: Validity, found: Endmembers, scene: Cube, n_sampled: int, pure_bands: bool, normalize: str
-) -> tuple[str, ...]:
-    notes = [*validity.notes, *found.notes]
-    n_usable = int(np.count_nonzero(validity.pixels))
+def _all_notes(scene: Scene, found: Endmembers, n_sampled: int, pure_bands: bool, normalize: str) -> tuple[str, ...]:
+    notes = [*scene.notes, *found.notes]
+    n_usable = int(np.count_nonzero(scene.usable))
     if n_sampled < n_usable:
         notes.append(f"Endmembers were chosen from a sample of {n_sampled} of {n_usable} pixels")
     if found.outliers.size:
-        places = ", ".join(f"({row}, {column})" for row, column in scene.coordinates(found.outliers[:5]))
+        places = ", ".join(f"({row}, {column})" for row, column in scene.cube.coordinates(found.outliers[:5]))
         ellipsis = ", ..." if found.outliers.size > 5 else ""
-        kind = "pixel" if found.outliers.size == 1 else "pixels"
-        notes.append(f"{found.outliers.size} {kind} that no other resembles could not be chosen: {places}{ellipsis}")
-    notes.append("Pixels and bands were chosen on the spectra as they are" if pure_bands else _WHY[normalize])
+        number = counted(found.outliers.size, "pixel")
+        notes.append(f"{number} that no other resembles could not be chosen: {places}{ellipsis}")
+    notes.append("Pixels and bands were chosen on the spectra as they are" if pure_bands else _NORMALIZED[normalize])
     return tuple(notes)
 
 
-def _all_bands(spectra: Doubles, validity: Validity) -> Doubles:
-    """Spectra over all bands, NaN in those that were left out."""
-    complete = np.full((len(spectra), validity.bands.size), np.nan)
-    complete[:, validity.bands] = validity.in_units_of_the_scene(spectra)
-    return complete
-
-
-def _in_units(counted: EndmemberCount | None, validity: Validity) -> EndmemberCount | None:
-    """The estimated number of endmembers with noise in the unit of the scene."""
-    if counted is None or validity.exponent == 0:
-        return counted
-    noise, changes = counted.noise, validity.in_units_of_the_scene(counted.changes)
-    return replace(
-        counted, noise=validity.in_units_of_the_scene(noise), changes=validity.in_units_of_the_scene(changes)
-    )
-
-
-def _fit(scene: Cube, validity: Validity, spectra: Doubles, sum_to_one: bool) -> tuple[Floats, Floats, float]:
-    """Abundances and root mean squared residuals of all pixels, NaN where there are none; the relative error."""
-    abundances = np.full((scene.n_pixels, len(spectra)), np.nan, dtype=np.float32)
-    residuals = np.full(scene.n_pixels, np.nan, dtype=np.float32)
-    error = energy = 0.0
-    for part, block in scene.blocks():
-        inside = np.flatnonzero(validity.pixels[part])
-        if inside.size == 0:
-            continue
-        pixels = validity.clean(block[inside])
-        weights = abundances_of(pixels, spectra, sum_to_one)
-        rest = pixels - (weights @ spectra).astype(pixels.dtype)
-        squares = np.einsum("ij,ij->i", rest, rest, dtype=np.float64)
-        abundances[inside + part.start] = weights
-        residuals[inside + part.start] = np.sqrt(squares / pixels.shape[1])
-        error += float(squares.sum())
-        energy += float(np.einsum("ij,ij->", pixels, pixels, dtype=np.float64))
-        logger.debug("abundances of %d of %d pixels", part.stop, scene.n_pixels)
-    in_units = residuals if validity.exponent == 0 else validity.in_units_of_the_scene(residuals.astype(np.float64))
-    return abundances, in_units, float(np.sqrt(error / energy))
+def _log_fraction(fraction: float) -> None:
+    logger.info("abundances: %.0f %%", 100 * fraction, extra={"fraction": fraction})

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from gsnmf.applications import Unmixing, unmix
-from gsnmf.applications.unmixing.synthetic import planted_scene
+from gsnmf.applications.unmixing.scene_report import abundance_histogram, spectra_chart, value_map
+from gsnmf.applications.unmixing.synthetic_scenes import planted_scene
 from gsnmf.cli import main
 from gsnmf.commands import run
-from gsnmf.reports.maps import reduced, value_map
-from gsnmf.reports.spectra import abundance_histogram, spectra_chart
+from gsnmf.reports.pictures import reduced
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,7 @@ class TestCommand:
             (["-r", "2", "--pure-bands", "--method", "vca"], 1, "method has no effect with pure_bands=True"),
             (["-r", "2", "--mask", "w.txt"], 1, "w.txt: cannot be read as a NumPy array, as numpy.save writes it"),
             (["-r", "2", "--mask", "none.npy"], 1, "No such file"),
-            (["-r", "99"], 1, "n_endmembers must be in [1, 16]"),
+            (["-r", "99"], 1, "rank must be in [1, 16]"),
         ],
     )
     def test_errors(self, here, capsys, options, code, message):
@@ -119,7 +119,7 @@ class TestReport:
         assert "dashed" in (tmp_path / "r.html").read_text(encoding="utf-8")
 
     def test_gaps_and_order_of_spectra(self):
-        chart = spectra_chart(np.array([3.0, 1, 2, 4]), np.array([[3.0, 1, np.nan, 4]]), ["a"], "band")
+        chart = spectra_chart(np.array([3.0, 1, 2, 4]), "band", np.array([[3.0, 1, np.nan, 4]]), ["a"])
         assert len(chart.curves[0].stretches) == 2
         first = [float(point.split(",")[0]) for point in chart.curves[0].stretches[1].split()]
         assert first == sorted(first)
@@ -131,10 +131,10 @@ class TestReport:
 
     def test_reduced_maps_keep_the_mean_and_the_gaps(self):
         values = np.random.default_rng(0).random((960, 480))
-        assert reduced(values).mean() == pytest.approx(values.mean())
+        assert reduced(values, 480).mean() == pytest.approx(values.mean())
         values[:2, :2] = np.nan
-        assert np.isnan(reduced(values)[0, 0])
-        assert np.isfinite(reduced(values)[0, 1])
+        assert np.isnan(reduced(values, 480)[0, 0])
+        assert np.isfinite(reduced(values, 480)[0, 1])
         assert value_map(np.full((2, 2), np.nan), 1.0).startswith("data:image/png")
 
 

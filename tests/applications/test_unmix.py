@@ -1,15 +1,16 @@
 """Unmixing a scene: what was planted is found, whatever holds the scene, and what cannot be used is said."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from gsnmf.applications import Unmixing, unmix
+from gsnmf.applications.unmixing.abundances import fcls
 from gsnmf.applications.unmixing.cube import as_cube
-from gsnmf.applications.unmixing.fcls import fcls
-from gsnmf.applications.unmixing.sampling import sample_pixels
+from gsnmf.applications.unmixing.scene import usable_scene
 from gsnmf.applications.unmixing.spectral_distances import match_spectra
-from gsnmf.applications.unmixing.synthetic import planted_scene
-from gsnmf.applications.unmixing.validity import check_pixels
+from gsnmf.applications.unmixing.synthetic_scenes import planted_scene
 
 METHODS = ("auto", "vca", "n-findr", "ppi", "spa", "preconditioned-spa", "snpa", "xray")
 
@@ -67,7 +68,10 @@ class TestResult:
 
     def test_words(self, result):
         assert repr(result).startswith("Unmixing(3 endmembers of 24 x 20 pixels and 30 bands")
-        assert len(result.table()) == 3
+        assert "\n" not in repr(result)
+        assert len(result.table()) == len(result.to_frame()) == 3
+        assert result.to_frame()["mean abundance"].sum() == pytest.approx(1, abs=1e-5)
+        assert "<table>" in result._repr_html_()
         assert "pixel (" in result.names[0]
         assert any("spectra as they are" in note for note in result.notes)
         assert result.dominant().shape == (24, 20)
@@ -76,13 +80,47 @@ class TestResult:
     def test_saved_and_loaded(self, result, tmp_path):
         result.save(tmp_path / "scene.npz")
         again = Unmixing.load(tmp_path / "scene.npz")
-        for name in ("endmembers", "abundances", "pixels", "residual_map", "picture", "wavelengths"):
-            np.testing.assert_array_equal(getattr(again, name), getattr(result, name))
-        assert (again.notes, again.method, again.relative_error) == (result.notes, result.method, result.relative_error)
-        assert all(np.array_equal(a, b) for a, b in zip(again.members, result.members, strict=True))
+        assert again == result
         (tmp_path / "other.npz").write_bytes(b"PK")
         with pytest.raises(ValueError, match="is not a result of unmixing"):
             Unmixing.load(tmp_path / "other.npz")
+
+    @pytest.mark.parametrize(
+        ("name", "forge"),
+        [
+            ("abundances", lambda a: np.where(np.arange(3) == 1, np.nan, a)),
+            ("abundances", lambda a: a - 0.5),
+            ("abundances", lambda a: a * 2),
+            ("abundances", lambda a: a[:, :-1]),
+            ("abundances", lambda a: a[..., 0]),
+            ("abundances", lambda a: a[..., :2]),
+            ("residual_map", lambda a: a.astype(str)),
+            ("residual_map", lambda a: -a),
+            ("residual_map", lambda a: a * np.nan),
+            ("residual_map", lambda a: a.T),
+            ("endmembers", lambda a: np.where(np.arange(3)[:, None] == 1, np.inf, a)),
+            ("endmembers", lambda a: a * np.nan),
+            ("pixels", lambda a: a + 1000),
+            ("pixels", lambda a: a[:2]),
+            ("outliers", lambda a: np.array([[0, -1]])),
+            ("picture", lambda a: a.astype(float)),
+            ("bands", lambda a: np.array([99])),
+            ("wavelengths", lambda a: a[1:]),
+        ],
+    )
+    def test_forged_files_are_refused(self, result, tmp_path, name, forge):
+        result.save(tmp_path / "scene.npz")
+        with np.load(tmp_path / "scene.npz") as archive:
+            arrays = dict(archive)
+        key = next(key for key in arrays if key.rpartition(".")[2] == name)
+        np.savez(tmp_path / "forged.npz", **arrays | {key: forge(arrays[key])})
+        with pytest.raises(ValueError, match=r"forged.npz is not a result of unmixing .*"):
+            Unmixing.load(tmp_path / "forged.npz")
+
+    def test_equal_results(self, result):
+        assert result == replace(result)
+        assert result != replace(result, notes=())
+        assert result != replace(result, residual_map=2 * result.residual_map)
 
     def test_inputs_are_not_changed_and_the_result_is_the_same_again(self, result, scene):
         before = scene.cube.copy()
@@ -210,6 +248,9 @@ class TestHard:
         scene = planted_scene(np.random.default_rng(3), n_endmembers=3, noise=0.005, brightness=0.0, n_bands=40)
         found = unmix(scene.cube, "auto", method="n-findr")
         assert found.rank_choice.number == len(found.endmembers) == 3
+        assert "signal_to_noise" in repr(found.rank_choice)
+        for rank, number in ((range(2, 10**12), 3), (range(5, 9), 5), (range(2, 3), 2), (range(1, 40, 2), 3)):
+            assert len(unmix(scene.cube, rank, method="n-findr").endmembers) == number
 
 
 class TestLarge:
@@ -221,9 +262,7 @@ class TestLarge:
         mixed[..., :3] = rng.dirichlet(np.ones(3), (200, 200))
         mixed[90:93, 50:54] = [0, 0, 0, 1]
         cube = (mixed @ spectra + 0.002 * rng.random((200, 200, 25))).astype(np.float32)
-        described = as_cube(cube)
-        validity = check_pixels(described)
-        sample = sample_pixels(described, validity, 2000, np.random.default_rng(1))
+        sample = usable_scene(as_cube(cube)).sample(2000, np.random.default_rng(1))
         assert sample.size <= 2000
         rare = {row * 200 + column for row in range(90, 93) for column in range(50, 54)}
         assert len(rare & set(sample.tolist())) >= 1
@@ -249,14 +288,15 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            ({"n_endmembers": 0}, "n_endmembers must be an integer of at least 1; got 0"),
-            ({"n_endmembers": 99}, r"n_endmembers must be in \[1, 30\] for a scene with 480 usable pixels and 30"),
-            ({"n_endmembers": "many"}, "n_endmembers must be a positive integer or 'auto'; got 'many'"),
+            ({"rank": 0}, "rank must be an integer of at least 1; got 0"),
+            ({"rank": 99}, r"rank must be in \[1, 30\] for a scene with 480 usable pixels and 30"),
+            ({"rank": "many"}, "rank must be a positive integer, a range or 'auto'; got 'many'"),
+            ({"rank": range(31, 10**12)}, r"rank must include a number in \[1, 30\]"),
             ({"method": "nothing"}, "method must be one of 'auto', .*; got 'nothing'"),
             ({"normalize": "max"}, "normalize must be one of 'none', 'sum', 'length'; got 'max'"),
             ({"outliers": "yes"}, "outliers must be 'ignore' or 'keep'; got 'yes'"),
             ({"averaged": 0}, "averaged must be an integer of at least 1"),
-            ({"wavelengths": np.arange(1, 25)}, r"axis 0 are the bands, say so: bands_axis=0"),
+            ({"wavelengths": np.arange(1, 25)}, r"If axis 0 holds the bands, pass bands_axis=0"),
             ({"wavelengths": [1.0, 2]}, r"wavelengths must be one per band, 30"),
             ({"wavelengths": np.full(30, np.nan)}, "wavelengths must be finite and above 0; got nan at band 0"),
             ({"wavelengths": ["red"] * 30}, "wavelengths must be numbers"),
@@ -270,7 +310,7 @@ class TestErrors:
     )
     def test_options(self, scene, arguments, message):
         with pytest.raises(ValueError, match=message):
-            unmix(scene.cube, **{"n_endmembers": 3} | arguments)
+            unmix(scene.cube, **{"rank": 3} | arguments)
 
     @pytest.mark.parametrize(
         ("cube", "message"),
@@ -289,7 +329,7 @@ class TestErrors:
     def test_types(self):
         with pytest.raises(TypeError, match="real numbers; got dtype complex128"):
             unmix(np.ones((2, 2, 2), dtype=complex), 1)
-        with pytest.raises(TypeError, match="n_endmembers must be an integer"):
+        with pytest.raises(TypeError, match="rank must be an integer"):
             unmix(np.ones((2, 2, 2)), 1.5)
 
 

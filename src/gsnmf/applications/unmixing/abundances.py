@@ -1,10 +1,10 @@
-r"""Abundances: fully constrained least squares (FCLS) and its relatives.
+r"""Abundances: fully constrained least squares (FCLS), and nonnegative least squares.
 
 With endmembers E (r x bands), the abundances of a pixel x are
 
 .. math:: \min_a \|x - E^T a\| \quad\text{subject to}\quad a \ge 0,\; e^T a = 1,
 
-exactly, or without the sum if the brightness of a material may vary from pixel to pixel.
+or without the sum if the brightness of a material may vary from pixel to pixel.
 
 References
 ----------
@@ -14,12 +14,14 @@ quantification in hyperspectral imagery, IEEE Trans. Geosci. Remote Sens. 39 (20
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from gsnmf._kernels.least_squares import nonnegative_least_squares
 from gsnmf._kernels.sum_to_one import simplex_least_squares
+from gsnmf.applications.unmixing.scene import Scene
 from gsnmf.support.arrays import Doubles, Floats
 
 
@@ -40,8 +42,7 @@ def fcls(pixels: Any, endmembers: Any, *, sum_to_one: bool = True) -> Doubles:
 
     Notes
     -----
-    One product of the pixels with r vectors reduces the problem to r dimensions, where
-    `gsnmf._kernels.sum_to_one.simplex_least_squares` solves it.
+    One product of the pixels with r vectors reduces the problem to r dimensions.
 
     Examples
     --------
@@ -61,7 +62,7 @@ def fcls(pixels: Any, endmembers: Any, *, sum_to_one: bool = True) -> Doubles:
     reduced, triangle = _reduced(targets, spectra) if np.isfinite(spectra).all() else (np.array([np.nan]), spectra)
     # a value that is not finite makes its product with any basis not finite
     if not np.isfinite(reduced).all():
-        raise ValueError("pixels and endmembers must be finite; leave out what is not.")
+        raise ValueError("pixels and endmembers must be finite; leave out those that are not.")
     return _solve(reduced, triangle, sum_to_one)
 
 
@@ -87,3 +88,25 @@ def _solve(reduced: Doubles, triangle: Doubles, sum_to_one: bool) -> Doubles:
     abundances = np.zeros((len(reduced), r))
     nonnegative_least_squares(abundances, square / lengths, targets)
     return np.asarray(abundances / lengths)
+
+
+def fit_abundances(
+    scene: Scene, spectra: Doubles, sum_to_one: bool, progress: Callable[[float], None]
+) -> tuple[Floats, Floats, float]:
+    """Abundances and root mean squared residuals of all pixels, NaN where a pixel is not used; the relative error."""
+    n_pixels = scene.cube.n_pixels
+    abundances = np.full((n_pixels, len(spectra)), np.nan, dtype=np.float32)
+    residuals: Floats = np.full(n_pixels, np.nan, dtype=np.float32)
+    error = energy = 0.0
+    for positions, pixels in scene.blocks():
+        weights = abundances_of(pixels, spectra, sum_to_one)
+        rest = pixels - (weights @ spectra).astype(pixels.dtype)
+        squares = np.einsum("ij,ij->i", rest, rest, dtype=np.float64)
+        abundances[positions] = weights
+        residuals[positions] = np.sqrt(squares / pixels.shape[1])
+        error += float(squares.sum())
+        energy += float(np.einsum("ij,ij->", pixels, pixels, dtype=np.float64))
+        progress(float(positions[-1] + 1) / n_pixels)
+    if scene.exponent:  # which single precision may not hold
+        residuals = scene.in_units_of_cube(residuals.astype(np.float64))
+    return abundances, residuals, float(np.sqrt(error / energy))

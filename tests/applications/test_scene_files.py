@@ -1,12 +1,15 @@
 """Scenes in files and in other libraries' arrays: all are the same scene, and what is wrong is said."""
 
+import time
+from contextlib import suppress
+
 import numpy as np
 import pytest
 import scipy.io
 
 from gsnmf.applications import unmix
 from gsnmf.applications.unmixing.cube import as_cube
-from gsnmf.applications.unmixing.files import read_cube, read_wavelengths
+from gsnmf.applications.unmixing.scene_files import read_cube, read_wavelengths
 from gsnmf.datasets import FileError
 
 SHAPE = 5, 4, 3
@@ -75,11 +78,19 @@ class TestEnvi:
         [
             (("ENVI", "NOTHING"), "opens with the word ENVI"),
             (("interleave = bip", "interleave = bxp"), "interleave must be bsq, bil or bip; got 'bxp'"),
-            (("data type = 5", "data type = 6"), "data type must be one of .*; got 6"),
-            (("samples = 4", "samples = four"), "samples must be an integer; got 'four'"),
-            (("bands = 3", "bends = 3"), "has no field 'bands'"),
-            (("byte order = 0", "bbl = {1, bad, 1}"), "bbl must be numbers, one per band"),
+            (("data type = 5", "data type = 6"), "must hold real numbers; got dtype complex64"),
+            (("data type = 5", "data type = 7"), "data type must be one of 1, 2, .*; got '7'"),
+            (("samples = 4", "samples = four"), "cannot be read as an ENVI image: invalid literal .*'four'"),
+            (("bands = 3", "bends = 3"), 'parameter "bands" missing'),
+            (("byte order = 0", "bbl = {1, bad, 1}"), "good_bands must be true or false for each of the 3 bands"),
+            (("byte order = 0", "wavelength = {1, 2}"), "wavelengths must be one per band, 3"),
+            (("byte order = 0", "data ignore value = none"), "no_data must be a number; got 'none'"),
             (("lines = 5", "lines = 6"), "must have 576 bytes, as s.hdr says; got 480"),
+            (("lines = 5", "lines = " + 12 * "9"), "must have .* bytes, as s.hdr says; got 480"),
+            (("lines = 5", "lines = -5"), "must have .* bytes, as s.hdr says; got 480"),
+            (("lines = 5", "lines = 0"), "as s.hdr says|at least one pixel"),
+            (("lines = 5", "lines = {5}"), "cannot be read as an ENVI image"),
+            (("byte order = 0", "wavelength = { 1, 2, 3"), "cannot be read as an ENVI image"),
         ],
     )
     def test_damaged_headers(self, tmp_path, change, message):
@@ -88,6 +99,30 @@ class TestEnvi:
         (tmp_path / "s.hdr").write_text(text.replace(*change), encoding="utf-8")
         with pytest.raises(FileError, match=message):
             read_cube(tmp_path / "s.hdr")
+
+    @pytest.mark.parametrize(
+        "hostile",
+        [4000 * " ", 4000 * " =", 4000 * "{ ", "a = {" + 4000 * "\n {", 10**6 * "\n", 10**5 * "=\n", 10**6 * ";"],
+    )
+    def test_hostile_headers_are_read_or_refused_at_once(self, tmp_path, hostile):
+        write_envi(tmp_path / "s.hdr", VALUES, "bip", extra=hostile)
+        started = time.process_time()
+        with suppress(FileError):
+            np.testing.assert_array_equal(pixels(read_cube(tmp_path / "s.hdr")), VALUES.reshape(-1, 3))
+        assert time.process_time() - started < 5
+
+    def test_headers_in_other_encodings_cases_and_line_ends(self, tmp_path):
+        write_envi(tmp_path / "s.hdr", VALUES, "bil", extra="wavelength units = µm\nwavelength = {1, 2, 3}\n")
+        text = (tmp_path / "s.hdr").read_text(encoding="utf-8")
+        for changed, encoding in (
+            (text, "latin-1"),
+            (text, "utf-8-sig"),
+            (text.replace("interleave = bil", "Interleave = Bil"), "utf-8"),
+            (text.replace("\n", "\r\n"), "utf-8"),
+            (text.replace("byte order = 0\n", "; a comment = 1\n\n"), "utf-8"),
+        ):
+            (tmp_path / "s.hdr").write_bytes(changed.encode(encoding))
+            np.testing.assert_array_equal(pixels(read_cube(tmp_path / "s.hdr")), VALUES.reshape(-1, 3))
 
     def test_without_its_binary(self, tmp_path):
         write_envi(tmp_path / "s.hdr", VALUES, "bip")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gsnmf.applications import unmix
-from gsnmf.applications.unmixing.synthetic import planted_scene
+from gsnmf.applications.unmixing.synthetic_scenes import planted_scene
 
 pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 from browsing import assert_contrast, assert_fits, assert_quiet, emulate

@@ -8,20 +8,22 @@ import pytest
 from scipy.optimize import nnls
 from scipy.spatial import ConvexHull
 
-from gsnmf.applications.unmixing.fcls import fcls
-from gsnmf.applications.unmixing.methods import ENDMEMBER_METHODS
-from gsnmf.applications.unmixing.nfindr import n_findr
-from gsnmf.applications.unmixing.number_of_endmembers import count_endmembers, estimate_noise
-from gsnmf.applications.unmixing.outliers import isolated_pixels, shortened
-from gsnmf.applications.unmixing.pixel_search import search_pixels
-from gsnmf.applications.unmixing.ppi import purity_counts
-from gsnmf.applications.unmixing.preconditioning import enclosing_ellipsoid, preconditioned_projection
+from gsnmf.applications.unmixing.abundances import fcls
+from gsnmf.applications.unmixing.endmember_extraction import ENDMEMBER_METHODS, search_pixels
+from gsnmf.applications.unmixing.pure_pixel_methods import (
+    enclosing_ellipsoid,
+    n_findr,
+    preconditioned_projection,
+    purity_counts,
+)
+from gsnmf.applications.unmixing.scene import isolated_pixels, shortened
+from gsnmf.applications.unmixing.signal_subspace import count_endmembers, estimate_noise
 from gsnmf.applications.unmixing.spectral_distances import (
     match_spectra,
     spectral_angle,
     spectral_information_divergence,
 )
-from gsnmf.applications.unmixing.synthetic import planted_scene
+from gsnmf.applications.unmixing.synthetic_scenes import planted_scene
 
 CHOOSING = sorted(set(ENDMEMBER_METHODS) - {"minimum-volume"})
 
