@@ -17,26 +17,19 @@ import io
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
 import numpy as np
+import pandas
 import scipy.sparse as sp
 from sklearn.decomposition import NMF
+from sklearn.metrics import normalized_mutual_info_score, silhouette_score
 
 from benchmarks._measuring import load, machine_facts, main, print_table, seconds
-from gsnmf.applications.marker_genes.markers import markers
-from gsnmf.applications.marker_genes.measures import (
-    KnownMarkers,
-    known_markers,
-    listed_genes,
-    mutual_information,
-    ranked_genes,
-    shares_of_ranked,
-    silhouette,
-)
+from gsnmf.applications.marker_genes.markers import listed_genes, markers
 from gsnmf.datasets.simulated_cells import simulated_cells
 from gsnmf.support.arrays import Floats
 
@@ -233,7 +226,100 @@ def _ranked(problem: _Problem) -> dict[str, list[str]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import_module("scanpy").tl.rank_genes_groups(copy, problem.labels, method="t-test", n_genes=10, use_raw=False)
-    return ranked_genes(copy, 10)
+    names = copy.uns["rank_genes_groups"]["names"]
+    return {group: [str(gene) for gene in names[group]] for group in names.dtype.names}
+
+
+@dataclass(frozen=True)
+class KnownMarkers:
+    """How a list of genes compares with known markers.
+
+    Attributes
+    ----------
+    precision : float
+        Part of the listed genes that are known markers of some group.
+    recall : float
+        Part of the known markers that are listed.
+    groups_found : float
+        Part of the groups of which at least one known marker is listed.
+    """
+
+    precision: float
+    recall: float
+    groups_found: float
+
+
+def known_markers(listed: Iterable[str], known: Mapping[str, Iterable[str]]) -> KnownMarkers:
+    """Compare a list of genes with the known markers of groups of cells.
+
+    Parameters
+    ----------
+    listed : names of genes
+        Those that a method found; each counts once.
+    known : mapping from groups to names of genes
+        Groups without any known marker are left out.
+
+    Examples
+    --------
+    >>> known_markers(["LYZ", "CD79A", "FTL"], {"B": ["CD79A", "MS4A1"], "Monocyte": ["LYZ"], "NK": ["GNLY"]})
+    KnownMarkers(precision=0.6666666666666666, recall=0.5, groups_found=0.6666666666666666)
+    """
+    found = set(listed)
+    groups = [genes for genes in map(set, known.values()) if genes]
+    if not groups:
+        raise ValueError("known must have at least one group with at least one gene; got none.")
+    all_markers = set().union(*groups)
+    return KnownMarkers(
+        precision=len(found & all_markers) / len(found) if found else 0.0,
+        recall=len(found & all_markers) / len(all_markers),
+        groups_found=sum(bool(found & genes) for genes in groups) / len(groups),
+    )
+
+
+def shares_of_ranked(listed: Iterable[str], ranked: Mapping[str, Sequence[str]]) -> dict[str, float]:
+    """For every group the part of its top genes, by ``scanpy.tl.rank_genes_groups`` for instance, that are listed.
+
+    Examples
+    --------
+    >>> shares_of_ranked(["LYZ", "CST3"], {"Monocyte": ["LYZ", "FTL"], "B": ["CD79A", "CD74"]})
+    {'Monocyte': 0.5, 'B': 0.0}
+    """
+    found = set(listed)
+    return {group: len(found & set(genes)) / len(genes) if len(genes) else 0.0 for group, genes in ranked.items()}
+
+
+def mutual_information(labels: Any, factors: Any) -> float:
+    """Normalised mutual information of two groupings of cells, between 0 and 1; cells without either are left out.
+
+    Examples
+    --------
+    >>> mutual_information(["a", "a", "b", "b"], ["x", "x", "y", "y"])
+    1.0
+    """
+    first, second = _codes(labels), _codes(factors)
+    if first.size != second.size:
+        raise ValueError(f"labels and factors must have one entry per cell; got {first.size} and {second.size}.")
+    labelled = (first >= 0) & (second >= 0)
+    return float(normalized_mutual_info_score(first[labelled], second[labelled])) if labelled.any() else 0.0
+
+
+def silhouette(coordinates: Floats, factors: Any, *, max_cells: int = 5000, random_state: int = 0) -> float:
+    """Mean silhouette of cells, grouped by factor, in an embedding; of a sample if there are many.
+
+    Zero if there are fewer than two groups, or as many as cells.
+    """
+    codes = _codes(factors)
+    used = np.flatnonzero(codes >= 0)
+    if used.size > max_cells:
+        used = np.sort(np.random.default_rng(random_state).choice(used, max_cells, replace=False))
+    if not 2 <= np.unique(codes[used]).size < used.size:
+        return 0.0
+    return float(silhouette_score(np.asarray(coordinates)[used], codes[used]))
+
+
+def _codes(labels: Any) -> Any:
+    """Categories as integers; -1 for missing ones."""
+    return pandas.factorize(np.asarray(labels, dtype=object), use_na_sentinel=True)[0]
 
 
 def _principal(data: Any) -> Floats:

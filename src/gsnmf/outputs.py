@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, overload
 
-from gsnmf.applications.marker_genes.findings import gather_cells
+from gsnmf.applications.marker_genes.cell_report import gather_cells, write_cells
 from gsnmf.applications.topic_modelling.model import TopicModel
 from gsnmf.applications.topic_modelling.saving import FORMAT as TOPICS
 from gsnmf.applications.unmixing.unmixing_result import FORMAT as UNMIXING
@@ -19,7 +19,6 @@ from gsnmf.estimators.naming import index_names, names_out
 from gsnmf.estimators.saving import FORMAT as MODEL
 from gsnmf.factorization.saving import load_result, save_result
 from gsnmf.matrix.validation import is_anndata
-from gsnmf.reports.cells import write_cells
 from gsnmf.reports.findings import gather
 from gsnmf.reports.page import write_report
 from gsnmf.result import Factorization

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.optimize import nnls
+from sklearn.metrics import normalized_mutual_info_score
 
 from gsnmf.applications import markers
-from gsnmf.applications.marker_genes.choice import equal_batches, even_sample, variability
-from gsnmf.applications.marker_genes.measures import listed_genes, mutual_information
+from gsnmf.applications.marker_genes.factors import equal_batches, even_sample, variability
+from gsnmf.applications.marker_genes.markers import listed_genes
 from gsnmf.datasets.readers import FileError, annotated, read_matrix
 from gsnmf.datasets.simulated_cells import simulated_cells
 
@@ -58,7 +59,7 @@ class TestWhatIsWritten:
     def test_planted_kinds_are_found(self, sparse):
         data = planted(sparse=sparse)
         assert markers(data, 3, **FAST) is data
-        assert mutual_information(data.obs["kind"], data.obs["gsnmf_factor"]) == pytest.approx(1.0)
+        assert normalized_mutual_info_score(data.obs["kind"], data.obs["gsnmf_factor"]) == pytest.approx(1.0)
         assert data.uns["gsnmf"]["quality"] > 0.999
         chosen = data.uns["gsnmf"]
         assert len(chosen["genes"]) + len(chosen["cells"]) == 3
@@ -146,6 +147,17 @@ class TestWhatIsWritten:
         data = markers(planted(), 5, **FAST)
         assert data.obsm["X_gsnmf"].shape[1] == len(data.uns["gsnmf"]["factors"]) <= 5
 
+    def test_numbers_of_genes_and_cells(self):
+        data = markers(planted(), (2, 1), **FAST)
+        assert sorted(data.uns["gsnmf"]["factors"]["kind"]) == ["cell", "gene", "gene"]
+        assert data.uns["gsnmf"]["params"]["rank"] == "(2, 1)"
+
+    @pytest.mark.parametrize("rank", [range(2, 6), "auto"])
+    def test_the_number_of_factors_is_chosen(self, rank):
+        data = markers(simulated_cells(120, 60, n_groups=3, random_state=1).to_anndata(), rank, **FAST)
+        assert 2 <= len(data.uns["gsnmf"]["factors"]) <= 5
+        assert data.uns["gsnmf"]["params"]["rank"] == str(rank)
+
     def test_calling_twice_replaces(self):
         data = markers(planted(), 3, **FAST)
         markers(data, 2, **FAST)
@@ -162,7 +174,7 @@ class TestWhatIsWritten:
         np.testing.assert_array_equal(again.obsm["X_gsnmf"], data.obsm["X_gsnmf"])
         assert list(again.uns["gsnmf"]["factors"]["genes"]) == list(data.uns["gsnmf"]["factors"]["genes"])
         assert listed_genes(again) == listed_genes(data)
-        assert again.uns["gsnmf"]["params"]["n_factors"] == 3
+        assert again.uns["gsnmf"]["params"]["rank"] == 3
 
 
 class TestGenes:
@@ -293,7 +305,7 @@ class TestLargeAndBacked:
 
     def test_a_sample_of_cells_finds_the_same_kinds(self):
         data = markers(planted(), 3, max_cells=20, **FAST)
-        assert mutual_information(data.obs["kind"], data.obs["gsnmf_factor"]) == pytest.approx(1.0)
+        assert normalized_mutual_info_score(data.obs["kind"], data.obs["gsnmf_factor"]) == pytest.approx(1.0)
         again = markers(planted(), 3, max_cells=20, **FAST)
         np.testing.assert_array_equal(data.obsm["X_gsnmf"], again.obsm["X_gsnmf"])
 
@@ -362,7 +374,9 @@ class TestInputIsSafe:
             ({"exclude": "."}, "no gene is left"),
             ({"exclude": ["("]}, r"exclude must be regular expressions; got '\('"),
             ({"weighting": "tfidf"}, "weighting must be 'variability' or 'none'"),
-            ({"n_factors": 61}, r"n_factors must be in \[1, 60\]"),
+            ({"rank": 61}, r"rank must be in \[1, 60\]"),
+            ({"rank": (41, 0)}, r"n_columns in \[0, 40\]"),
+            ({"rank": "many"}, "rank must be a number, a pair, a range or 'auto'; got 'many'"),
             ({"max_cells": 0}, "max_cells must be an integer of at least 1"),
             ({"use_raw": True}, r"use_raw must be False or None for an object without \.raw"),
             ({"method": "magic"}, "method must be one of"),
@@ -372,7 +386,7 @@ class TestInputIsSafe:
         data = planted()
         before = state(data)
         with pytest.raises(ValueError, match=message):
-            markers(data, **{"n_factors": 3, "genes": None, **options})
+            markers(data, **{"rank": 3, "genes": None, **options})
         assert_unchanged(data, before)
 
     def test_no_highly_variable_genes(self):
@@ -427,4 +441,4 @@ def test_simulated_markers_are_found():
     data = markers(truth.to_anndata(), 4, genes=None)
     true = {f"gene {gene}" for own in truth.markers for gene in own}
     assert set(listed_genes(data)) <= true
-    assert mutual_information(truth.groups, data.obs["gsnmf_factor"]) > 0.8
+    assert normalized_mutual_info_score(truth.groups, data.obs["gsnmf_factor"]) > 0.8

@@ -1,4 +1,4 @@
-"""Measures, pictures, the report and the command of marker genes."""
+"""Pictures, the report and the command of marker genes."""
 
 import json
 from pathlib import Path
@@ -7,19 +7,10 @@ import numpy as np
 import pytest
 
 from gsnmf.applications import markers, plot_markers
-from gsnmf.applications.marker_genes.findings import gather_cells, usual_labels
-from gsnmf.applications.marker_genes.measures import (
-    group_table,
-    known_markers,
-    mutual_information,
-    ranked_genes,
-    shares_of_ranked,
-    silhouette,
-)
+from gsnmf.applications.marker_genes.cell_report import cell_map, gather_cells, render_cells, usual_labels
 from gsnmf.applications.marker_genes.plots import find_embedding, group_expression
 from gsnmf.commands import run
 from gsnmf.datasets.simulated_cells import simulated_cells
-from gsnmf.reports.cells import cell_map, render_cells
 
 anndata = pytest.importorskip("anndata", reason="marker genes need anndata")
 pandas = pytest.importorskip("pandas")
@@ -34,41 +25,6 @@ def data():
     found.obs_names = [f"<b>cell</b> {i}" for i in range(150)]
     found.obsm["X_umap"] = np.random.default_rng(0).random((150, 2))
     return markers(found, 4, genes=None, effort="fast", batch_key="batch")
-
-
-class TestMeasures:
-    def test_known_markers(self):
-        found = known_markers(["a", "b", "x"], {"one": ["a", "b"], "two": ["c"], "none": []})
-        assert (found.precision, found.recall, found.groups_found) == (2 / 3, 2 / 3, 1 / 2)
-        assert known_markers([], {"one": ["a"]}).precision == 0.0
-        with pytest.raises(ValueError, match="at least one group"):
-            known_markers(["a"], {"one": []})
-
-    def test_shares_of_ranked_genes(self):
-        names = np.rec.fromarrays([["a", "b"], ["c", "a"]], names=["one", "two"])
-        holder = anndata.AnnData(np.ones((2, 2), dtype=np.float32), uns={"rank_genes_groups": {"names": names}})
-        assert ranked_genes(holder, 1) == {"one": ["a"], "two": ["c"]}
-        assert shares_of_ranked(["a"], ranked_genes(holder, 2)) == {"one": 0.5, "two": 0.5}
-        with pytest.raises(ValueError, match=r"call scanpy\.tl\.rank_genes_groups"):
-            ranked_genes(holder, key="nothing")
-
-    def test_mutual_information_leaves_out_missing(self):
-        assert mutual_information(["a", "a", "b", "b", None], ["x", "x", "y", "y", "x"]) == 1.0
-        assert mutual_information([None], ["x"]) == 0.0
-        with pytest.raises(ValueError, match="one entry per cell; got 1 and 2"):
-            mutual_information(["a"], ["a", "b"])
-
-    def test_silhouette(self):
-        places = np.array([[0.0, 0], [0, 1], [9, 9], [9, 8]])
-        assert silhouette(places, ["a", "a", "b", "b"]) > 0.8
-        assert silhouette(places, ["a", "a", "a", "a"]) == 0.0
-
-    def test_group_table_is_the_mean_of_coefficients(self, data):
-        table = group_table(data, "group")
-        members = np.asarray(data.obs["group"] == "group 1")
-        np.testing.assert_allclose(table.loc["group 1"], data.obsm["X_gsnmf"][members].mean(axis=0), rtol=1e-5)
-        with pytest.raises(ValueError, match=r"groupby must be a column of adata\.obs, one of 'group'"):
-            group_table(data, "nothing")
 
 
 @pytest.mark.usefixtures("figures")
@@ -168,7 +124,7 @@ class TestCommand:
         assert sorted(path.name for path in file.parent.iterdir()) == ["annotated.h5ad", "annotated.html", "cells.h5ad"]
 
     def test_prints_a_table(self, file, capsys):
-        assert run(["markers", str(file), "--factors", "2", "--genes", "all", "--effort", "fast"]) == 0
+        assert run(["markers", str(file), "--rank", "1,1", "--genes", "all", "--effort", "fast"]) == 0
         printed = capsys.readouterr().out
         assert "cells-markers.html" in printed.replace("\n", "")
         assert "marker" in printed
@@ -176,6 +132,7 @@ class TestCommand:
     def test_errors_are_one_line_and_leave_nothing(self, file, capsys):
         assert run(["markers", str(file), "--factors", "3"]) == 1
         assert "has no column 'highly_variable'" in capsys.readouterr().err
+        assert run(["markers", str(file), "--rank", "many"]) == 2
         assert run(["markers", str(file), "--out", str(file)]) == 2
         assert run(["markers", str(file), "--report", str(file)]) == 2
         assert run(["markers", str(file), "--genes", "all", "--groupby", "nothing"]) == 1

@@ -17,12 +17,22 @@ from gsnmf.support.formatting import percent
 from gsnmf.support.optional import import_optional
 
 if TYPE_CHECKING:
-    from gsnmf.reports.cells import CellFindings
+    from gsnmf.applications.marker_genes.cell_report import CellFindings
 
 
 def markers(
     file: Annotated[Path, typer.Argument(help="An AnnData file, .h5ad.")],
-    factors: Annotated[int, typer.Option("--factors", "-k", min=1, help="Genes and cells to choose in all.")] = 10,
+    rank: Annotated[
+        str,
+        typer.Option(
+            "--rank",
+            "-r",
+            "--factors",
+            "-k",
+            metavar="R|G,C|A-B|auto",
+            help="Number of factors; genes,cells: 8,4; or choose: auto.",
+        ),
+    ] = "10",
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The annotated file; by default NAME-markers.h5ad.")
     ] = None,
@@ -54,11 +64,12 @@ def markers(
     target = out or file.with_name(f"{file.stem}-markers.h5ad")
     page = report or target.with_suffix(".html")
     _check_targets(file, target, page)
-    from gsnmf.applications.marker_genes.findings import gather_cells
+    from gsnmf.applications.marker_genes.cell_report import gather_cells, write_cells
     from gsnmf.applications.marker_genes.markers import markers as find_markers
-    from gsnmf.applications.marker_genes.measures import group_labels
-    from gsnmf.reports.cells import write_cells
+    from gsnmf.applications.marker_genes.plots import group_labels
+    from gsnmf.commands.ranks import parse_rank
 
+    asked = parse_rank(rank)
     started = time.perf_counter()
     with stages(quiet) as stage:
         stage("Reading")
@@ -68,7 +79,7 @@ def markers(
         stage("Choosing marker genes and prototype cells")
         find_markers(
             data,
-            factors,
+            asked,
             layer=layer,
             use_raw=use_raw,
             genes=None if genes == "all" else genes,
@@ -117,7 +128,7 @@ def _write(data: Any, target: Path) -> None:
 
 
 def _print(findings: CellFindings, target: Path, page: Path, as_json: bool, quiet: bool) -> None:
-    from gsnmf.reports.cells import summary
+    from gsnmf.applications.marker_genes.cell_report import summary
 
     if as_json:
         typer.echo(json.dumps(summary(findings), indent=2))

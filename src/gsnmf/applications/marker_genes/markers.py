@@ -1,22 +1,42 @@
-"""Marker genes and prototype cells of an AnnData object in one call."""
+"""`markers`: marker genes and prototype cells of an AnnData object in one call, written into the object."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
 
-from gsnmf.applications.marker_genes.annotation import prepare, write
-from gsnmf.applications.marker_genes.choice import Weighting, choose
-from gsnmf.applications.marker_genes.coefficients import describe
-from gsnmf.applications.marker_genes.input import HIGHLY_VARIABLE, read_cells
+import numpy as np
+
+from gsnmf.applications.marker_genes.expression import HIGHLY_VARIABLE, Cells, read_cells
+from gsnmf.applications.marker_genes.factors import (
+    Coefficients,
+    MarkerFactors,
+    Rank,
+    Weighting,
+    choose_factors,
+    fit_cells,
+)
+from gsnmf.support.arrays import Doubles, Floats, Indices
+from gsnmf.support.formatting import joined
+from gsnmf.support.optional import import_optional
 
 _log = logging.getLogger(__name__)
+
+KEY = "gsnmf"
+"""What everything that is written is called."""
+
+_N_LISTED = 20
+"""Genes that are listed with each factor."""
+
+_OWN_BATCH = 0.9
+"""A factor with at least this share in one batch may be an effect of the batch, not a kind of cell."""
 
 
 def markers(
     adata: Any,
-    n_factors: int = 10,
+    rank: Rank = 10,
     *,
     layer: str | None = None,
     use_raw: bool | None = None,
@@ -33,8 +53,8 @@ def markers(
 ) -> Any:
     r"""Explain the expression of all genes in all cells by a few marker genes and a few prototype cells.
 
-    With the weighted expression M (cells x genes), genes and cells, ``n_factors`` in all, are chosen so that
-    nonnegative weights bring
+    With the weighted expression M (cells x genes), genes and cells, ``rank`` in total, are chosen so that nonnegative
+    weights bring
 
     .. math:: \| M - M(:, \mathrm{genes})\, P_1 - P_2\, M(\mathrm{cells}, :) \|_F
 
@@ -46,8 +66,9 @@ def markers(
     adata : AnnData
         Cells x genes, normalised and on a logarithmic scale as usual (``scanpy.pp.normalize_total``,
         ``scanpy.pp.log1p``). Sparse stays sparse; a backed file is read in blocks of cells, twice.
-    n_factors : int
-        How many genes and cells to choose in all.
+    rank : int, pair (n_genes, n_cells), range, or "auto"
+        How many genes and cells to choose in total, or how many of each. From a range, or from 2 to 30 with "auto",
+        `gsnmf.choose_rank` chooses.
     layer : str, optional
         The layer to use instead of ``X``.
     use_raw : bool, optional
@@ -63,7 +84,7 @@ def markers(
         Expression is not corrected for effects of batches.
     weighting : {"variability", "none"}
         Whether every gene counts by the part of its expression that differs between cells
-        (`gsnmf.applications.marker_genes.choice.variability`), or as it is, so that genes with the highest expression
+        (`gsnmf.applications.marker_genes.factors.variability`), or as it is, so that genes with the highest expression
         count most.
     method, effort : str
         How to choose; as for `gsnmf.factorize`.
@@ -128,35 +149,176 @@ def markers(
     if not copy and getattr(adata, "is_view", False):
         raise ValueError("adata is a view of another object, to which nothing can be written; pass adata.copy().")
     cells = read_cells(adata, layer=layer, use_raw=use_raw, genes=genes, exclude=exclude, batch_key=batch_key)
-    parameters = {
-        "n_factors": n_factors,
-        "layer": layer,
-        "use_raw": cells.expression.place == "raw.X",
-        "genes": genes if isinstance(genes, str) else "all" if genes is None else "given",
-        "exclude": ", ".join([exclude] if isinstance(exclude, str) else exclude),
-        "batch_key": batch_key,
+    _log.info("%d genes of %s take part.", cells.shape[1], cells.expression.place)
+    search: dict[str, Any] = {
         "weighting": weighting,
         "method": method,
         "effort": effort,
         "members": members,
         "max_cells": max_cells,
         "random_state": random_state,
+    }
+    factors = choose_factors(cells, rank, **search)
+    parameters = {
+        "rank": rank if isinstance(rank, int) else str(rank),
+        "layer": layer,
+        "use_raw": cells.expression.place == "raw.X",
+        "genes": genes if isinstance(genes, str) else "all" if genes is None else "given",
+        "exclude": ", ".join([exclude] if isinstance(exclude, str) else exclude),
+        "batch_key": batch_key,
+        **search,
         "n_genes": cells.shape[1],
     }
-    _log.info("%d genes of %s take part.", cells.shape[1], cells.expression.place)
-    choice = choose(
-        cells,
-        n_factors,
-        weighting=weighting,
-        method=method,
-        effort=effort,
-        members=members,
-        max_cells=max_cells,
-        random_state=random_state,
-    )
-    found = prepare(adata, cells, choice, describe(cells, choice), parameters)
-    for note in found.notes:
-        _log.warning("%s", note)
+    found = _annotation(adata, cells, factors, fit_cells(cells, factors), parameters)
     target = adata.copy() if copy else adata
-    write(target, found)
+    for place, values in found.items():
+        for name, value in values.items():
+            getattr(target, place)[name] = value
     return target
+
+
+def annotated(adata: Any) -> Mapping[str, Any]:
+    """The record that `markers` left in an object, or an error that says how to make one."""
+    record: Mapping[str, Any] | None = getattr(adata, "uns", {}).get(KEY)
+    if record is None or f"X_{KEY}" not in adata.obsm:
+        raise ValueError("adata has no factors of gsnmf yet; call gsnmf.applications.markers(adata) first.")
+    return record
+
+
+def listed_genes(adata: Any, n_genes: int = 1) -> list[str]:
+    """The first genes of every factor that `markers` found: chosen genes, then those with the highest scores."""
+    genes = annotated(adata)["factors"]["genes"]
+    return list(dict.fromkeys(gene for line in genes for gene in line.split(", ")[:n_genes]))
+
+
+def _annotation(
+    adata: Any, cells: Cells, factors: MarkerFactors, fitted: Coefficients, parameters: Mapping[str, Any]
+) -> dict[str, dict[str, Any]]:
+    """What is written to each part of the object, the factors in decreasing order of their share."""
+    pandas = import_optional("pandas", "marker genes", 'pip install "gsnmf[cells]"')
+    order = np.argsort(-fitted.values.sum(axis=0, dtype=np.float64), kind="stable")
+    coefficients, scores = np.ascontiguousarray(fitted.values[:, order]), fitted.scores[order]
+    strongest = np.where(coefficients.max(axis=1) > 0, coefficients.argmax(axis=1), -1)
+    table = _factor_table(cells, factors, order, coefficients, scores, strongest)
+    batches = _batch_table(cells, coefficients, table.index)
+    with np.errstate(divide="ignore"):
+        unweighting = np.where(factors.gene_weights > 0, 1.0 / factors.gene_weights, 0.0)
+    genes, prototypes = cells.genes[_distinct(factors.genes)], _distinct(factors.cells)
+    notes = _notes(factors.n_asked, len(table), batches)
+    for note in notes:
+        _log.warning("%s", note)
+    record = {
+        "factors": table,
+        "genes": genes,
+        "cells": prototypes,
+        "quality": fitted.quality,
+        "source": cells.expression.place,
+        "params": {name: value for name, value in parameters.items() if value is not None},
+        "versions": _versions(),
+        "notes": "\n".join(notes),
+        "of_possible": factors.of_possible,
+        "batches": batches,
+    }
+    loadings = (factors.loadings[order] * unweighting).T
+    return {
+        "obsm": {f"X_{KEY}": coefficients},
+        "varm": {
+            KEY: _of_all_genes(loadings.astype(coefficients.dtype), cells.genes, adata.n_vars),
+            f"{KEY}_scores": _of_all_genes(scores.T.astype(np.float32), cells.genes, adata.n_vars),
+        },
+        "var": {f"{KEY}_marker": np.isin(np.arange(adata.n_vars), genes)},
+        "obs": {
+            f"{KEY}_prototype": np.isin(np.arange(adata.n_obs), prototypes),
+            f"{KEY}_factor": pandas.Categorical.from_codes(strongest, categories=list(table.index)),
+        },
+        "uns": {KEY: {name: value for name, value in record.items() if value is not None}},
+    }
+
+
+def _factor_table(
+    cells: Cells, factors: MarkerFactors, order: Indices, coefficients: Floats, scores: Doubles, strongest: Indices
+) -> Any:
+    """One row per factor: what was chosen, its share, and the genes that go with it."""
+    pandas = import_optional("pandas", "marker genes", 'pip install "gsnmf[cells]"')
+    sums = coefficients.sum(axis=0, dtype=np.float64)
+    counts = np.bincount(strongest[strongest >= 0], minlength=sums.size)
+    rows, names = [], []
+    for number, factor in enumerate(order):
+        is_gene = factor < len(factors.genes)
+        own = (factors.genes + factors.cells)[factor].tolist()
+        chosen = own[:_N_LISTED] if is_gene else []
+        others = [int(g) for g in np.argsort(-scores[number], kind="stable") if g not in chosen]
+        genes = [cells.gene_name(g) for g in (chosen + others)[:_N_LISTED]]
+        name = joined([cells.gene_name(i) if is_gene else cells.cell_names[i] for i in own])
+        names.append(name if is_gene else f"{genes[0]} cell")
+        rows.append(
+            {
+                "kind": "gene" if is_gene else "cell",
+                "name": name,
+                "position": int(cells.genes[own[0]]) if is_gene else own[0],
+                "share": float(sums[number] / sums.sum()) if sums.sum() > 0 else 0.0,
+                "n_cells": int(counts[number]),
+                "leading_gene": genes[0],
+                "genes": ", ".join(genes),
+            }
+        )
+    return pandas.DataFrame(rows, index=pandas.Index(_unique(names), name="factor"))
+
+
+def _distinct(chosen: tuple[Indices, ...]) -> Indices:
+    """What was chosen for all factors, each once, in the order of choice."""
+    return np.array(list(dict.fromkeys(int(i) for own in chosen for i in own)), dtype=np.intp)
+
+
+def _unique(names: list[str]) -> list[str]:
+    """Names with a number where one occurs again.
+
+    Examples
+    --------
+    >>> _unique(["SOX4 cell", "LYZ", "SOX4 cell"])
+    ['SOX4 cell', 'LYZ', 'SOX4 cell 2']
+    """
+    taken: list[str] = []
+    for name in names:
+        candidates = (name if number == 1 else f"{name} {number}" for number in range(1, len(names) + 2))
+        taken.append(next(candidate for candidate in candidates if candidate not in taken))
+    return taken
+
+
+def _batch_table(cells: Cells, coefficients: Floats, names: Any) -> Any:
+    """The mean coefficient of every factor in every batch, as a part of the sum over batches; None without batches."""
+    if not cells.batch_names:
+        return None
+    pandas = import_optional("pandas", "marker genes", 'pip install "gsnmf[cells]"')
+    means = pandas.DataFrame(coefficients, columns=names, dtype=np.float64).groupby(cells.batches).mean().T
+    means.columns = list(cells.batch_names)
+    return means.div(means.sum(axis=1), axis=0).fillna(0.0)
+
+
+def _notes(asked: int, found: int, batches: Any) -> list[str]:
+    notes = [f"{found} factors explain everything; {asked} were asked for."] if found < asked else []
+    if batches is not None and batches.shape[1] > 1:
+        notes += [
+            f"Factor {name} is almost only in batch {shares.idxmax()} ({shares.max():.0%}): it may be an effect of "
+            "the batch rather than a kind of cell."
+            for name, shares in batches.iterrows()
+            if shares.max() >= _OWN_BATCH
+        ]
+    return notes
+
+
+def _of_all_genes(values: Floats, genes: Indices, n_genes: int) -> Floats:
+    """Rows of the genes that took part among rows of zeros for the others."""
+    spread = np.zeros((n_genes, values.shape[1]), dtype=values.dtype)
+    spread[genes] = values
+    return spread
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for library in ("gsnmf", "numpy", "scipy", "scikit-learn", "anndata"):
+        try:
+            found[library] = version(library)
+        except PackageNotFoundError:
+            continue
+    return found

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from gsnmf.applications.marker_genes.annotation import KEY, annotated
-from gsnmf.applications.marker_genes.input import read_cells
-from gsnmf.applications.marker_genes.measures import group_labels, listed_genes
+from gsnmf.applications.marker_genes.expression import read_cells
+from gsnmf.applications.marker_genes.markers import KEY, annotated, listed_genes
 from gsnmf.matrix.protocol import dense
 from gsnmf.support.arrays import Doubles
 from gsnmf.support.optional import import_optional
@@ -108,33 +107,41 @@ def plot_markers(
     return (_draw_dots if kind == "dots" else _draw_heat)(grouped, _axes(ax, size))
 
 
+def group_labels(adata: Any, groupby: str) -> Any:
+    """A column of ``adata.obs`` that groups cells, as a Series of categories."""
+    if groupby not in adata.obs:
+        known = ", ".join(map(repr, adata.obs.columns)) or "none: adata.obs is empty"
+        raise ValueError(f"groupby must be a column of adata.obs, one of {known}; got {groupby!r}.")
+    labels = adata.obs[groupby].astype("category").cat.remove_unused_categories()
+    if labels.isna().all():
+        raise ValueError(f"adata.obs[{groupby!r}] must name the group of some cell; got missing values only.")
+    return labels
+
+
 def group_expression(adata: Any, groupby: str, genes: Sequence[str]) -> GroupedExpression:
     """Mean expression and frequency of genes in groups of cells, from the matrix that was factorized."""
     parameters = annotated(adata)["params"]
     if not genes:
         raise ValueError("genes must name at least one gene; got none.")
     labels = group_labels(adata, groupby)
-    cells = read_cells(
-        adata, layer=parameters.get("layer"), use_raw=bool(parameters["use_raw"]), genes=list(dict.fromkeys(genes))
-    )
+    wanted = list(dict.fromkeys(genes))
+    cells = read_cells(adata, layer=parameters.get("layer"), use_raw=bool(parameters["use_raw"]), genes=wanted)
     codes = np.asarray(labels.cat.codes)
     n_groups = len(labels.cat.categories)
-    sums, positives = np.zeros((n_groups, cells.shape[1])), np.zeros((n_groups, cells.shape[1]))
+    sums, counts = np.zeros((2, n_groups, cells.shape[1]))
     for start, block in cells.blocks():
         values = dense(block)
-        block_codes = codes[start : start + values.shape[0]]
-        for group in range(n_groups):
-            members = values[block_codes == group]
-            sums[group] += members.sum(axis=0, dtype=np.float64)
-            positives[group] += np.count_nonzero(members, axis=0)
+        members = (codes[start : start + len(values)] == np.arange(n_groups)[:, None]).astype(np.float64)
+        sums += members @ values
+        counts += members @ (values > 0)
     sizes = np.bincount(codes[codes >= 0], minlength=n_groups)
     found = [cells.gene_name(gene) for gene in range(cells.shape[1])]
-    order = [found.index(gene) for gene in dict.fromkeys(genes) if gene in found]
+    order = [found.index(gene) for gene in wanted if gene in found]
     return GroupedExpression(
         groups=tuple(map(str, labels.cat.categories)),
         genes=tuple(found[gene] for gene in order),
         means=(sums / sizes[:, None])[:, order],
-        fractions=(positives / sizes[:, None])[:, order],
+        fractions=(counts / sizes[:, None])[:, order],
         sizes=tuple(sizes.tolist()),
     )
 

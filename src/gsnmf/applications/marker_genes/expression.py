@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
-from gsnmf.datasets.readers.annotated import Expression, entries_of, find_expression, row_blocks
+from gsnmf.datasets.readers.annotated import Expression, find_expression, row_blocks
 from gsnmf.matrix.validation import check_matrix, is_anndata
 from gsnmf.support.arrays import Flags, Indices, RawMatrix
 
@@ -64,24 +65,18 @@ class Cells:
 
     def _bad_entry(self, start: int, block: Any) -> str:
         """What is wrong with a block, by the names of cell and gene, and what to do about it."""
-        entries = entries_of(block)
-        bad = np.flatnonzero(~((entries >= 0) & (entries < np.inf)).ravel())
+        located = sp.coo_array(block)
+        bad = np.flatnonzero(~((located.data >= 0) & (located.data < np.inf)))[:1]
         if bad.size == 0:
             return ""
-        value = entries.ravel()[bad[0]]
-        if entries is block:
-            row, column = divmod(int(bad[0]), block.shape[1])
-        else:
-            located = block.tocoo()
-            at = np.flatnonzero(~((located.data >= 0) & (located.data < np.inf)))[0]
-            row, column = int(located.row[at]), int(located.col[at])
-        wanted, remedy = (
+        value, row, column = (array[bad].item() for array in (located.data, *located.coords))
+        wanted, hint = (
             ("nonnegative", "use the expression before scaling, from .raw (use_raw=True) or from a layer (layer=...)")
             if np.isfinite(value)
             else ("finite", "replace missing values first, for example with 0, or leave out such cells or genes")
         )
         place = f"cell {self.cell_names[start + row]!r}, gene {self.gene_name(column)!r}"
-        return f"{self.expression.place} must be {wanted}; got {value} in {place}; {remedy}."
+        return f"{self.expression.place} must be {wanted}; got {value} in {place}; {hint}."
 
 
 def read_cells(
@@ -93,7 +88,7 @@ def read_cells(
     exclude: str | Sequence[str] = (),
     batch_key: str | None = None,
 ) -> Cells:
-    """Find out what takes part, and raise `ValueError` with a remedy where the object does not have it.
+    """Find out what takes part, and raise `ValueError` with a hint where the object does not have it.
 
     Nothing but names and masks is read, unless ``X`` must be searched for negative entries.
     """
@@ -152,14 +147,12 @@ def _gene_mask(adata: Any, genes: Any) -> Flags:
 
 def _marked(adata: Any, column: str) -> Flags:
     if column not in adata.var:
-        remedy = (
+        hint = (
             "run scanpy.pp.highly_variable_genes(adata) first"
             if column == HIGHLY_VARIABLE
             else "name a column of flags"
         )
-        raise ValueError(
-            f"adata.var has no column {column!r}; {remedy}, or pass genes=None (--genes all) to use all genes."
-        )
+        raise ValueError(f"adata.var has no column {column!r}; {hint}, or pass genes=None to use all genes.")
     values = np.asarray(adata.var[column])
     if values.dtype.kind not in "bO" or not np.isin(values, [True, False]).all():
         raise ValueError(f"adata.var[{column!r}] must hold True and False; got dtype {values.dtype}.")
