@@ -9,7 +9,7 @@ import gsnmf
 from gsnmf import GSNMF
 from gsnmf.datasets import planted
 from gsnmf.matrix.input import observe
-from gsnmf.model_selection.left_out import leave_out_observed
+from gsnmf.model_selection.held_out_entries import leave_out
 from gsnmf.weights.observed_anchors import solve_anchored
 
 NAN = float("nan")
@@ -41,7 +41,7 @@ class TestRank:
     def test_left_out_entries_are_observed_ones(self, holed):
         weights = 1.0 + np.random.default_rng(1).random(holed.shape)
         seen = observe(holed, missing_values=NAN, entry_weights=weights)
-        parts = leave_out_observed(seen, 0.25, 3, np.random.default_rng(0))
+        parts = leave_out(seen, 0.25, 3, np.random.default_rng(0))
         taken = np.zeros(holed.shape, dtype=int)
         for part in parts:
             assert_array_equal(part.values.toarray() + part.rest.values.toarray(), np.nan_to_num(holed))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gsnmf.functions import factorize, select
     from gsnmf.matrix.scaling import Scaling, scale
     from gsnmf.model_selection.rank_choice import RankChoice, choose_rank
-    from gsnmf.model_selection.side_map import SideMap, side_map
+    from gsnmf.model_selection.split_profile import SplitProfile, split_profile
     from gsnmf.model_selection.stability import Stability, stability
     from gsnmf.outputs import load, report, save
     from gsnmf.records import SearchRecord, Selection, Weights
@@ -38,7 +38,7 @@ __all__ = [
     "Scaling",
     "SearchRecord",
     "Selection",
-    "SideMap",
+    "SplitProfile",
     "Stability",
     "StopReason",
     "Table",
@@ -59,15 +59,15 @@ __all__ = [
     "save",
     "scale",
     "select",
-    "side_map",
+    "split_profile",
     "stability",
 ]
 
 _HOMES = {
     "RankChoice": "model_selection.rank_choice",
     "choose_rank": "model_selection.rank_choice",
-    "SideMap": "model_selection.side_map",
-    "side_map": "model_selection.side_map",
+    "SplitProfile": "model_selection.split_profile",
+    "split_profile": "model_selection.split_profile",
     "Stability": "model_selection.stability",
     "stability": "model_selection.stability",
     "GSNMF": "estimators.gsnmf",

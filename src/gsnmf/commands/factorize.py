@@ -38,7 +38,7 @@ from gsnmf.matrix import Matrix
 from gsnmf.matrix.input import MissingValues, warn_of_empty
 from gsnmf.matrix.observed import Observed
 from gsnmf.model_selection.rank_choice import RankChoice, choose_rank
-from gsnmf.model_selection.side_map import side_map
+from gsnmf.model_selection.split_profile import split_profile
 from gsnmf.model_selection.stability import stability
 from gsnmf.problem import Problem
 from gsnmf.registry import methods
@@ -264,7 +264,7 @@ def factorize(
             sure = stability(data.held, result, constraints=constraints)
         if with_map:
             stage("Trying other numbers of columns and rows")
-            sides = side_map(data.held, result)
+            sides = split_profile(data.held, result)
         stage("Writing the report")
         findings = gather(
             result,

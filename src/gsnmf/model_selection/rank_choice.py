@@ -8,13 +8,12 @@ Leaving out whole rows and columns would not work: it leaves out the very ones t
 
 One effect remains. Chosen columns and rows carry their own noise into every prediction, and more of them average it
 out: with much noise, a first row beside ten columns predicts better than the columns alone, although it explains
-nothing. So noise is removed before columns and rows are chosen. `gsnmf.model_selection.denoising` fits a matrix of low
-rank to the entries that are not left out. Its columns and rows are combinations of all columns and rows of the data,
-in which noise is already averaged. Factorizations of all ranks are found on this matrix, each from its neighbour
-(`gsnmf.search.nested`), and their products are compared with the left-out entries. What another column or row gains is
-then structure. The indices that were chosen on the whole matrix are tried too, and kept where they fit the low-rank
-matrix better: this guards against poor searches, and left-out entries influence at most which of several good
-selections is taken.
+nothing. So noise is removed before columns and rows are chosen: `gsnmf.model_selection.held_out_entries` fits a matrix
+of low rank to the entries that are not left out. Its columns and rows are combinations of all columns and rows of the
+data, in which noise is already averaged. Factorizations of all ranks are found on this matrix, each from its neighbour,
+and their products are compared with the left-out entries. What another column or row gains is then structure. The
+indices that were chosen on the whole matrix are tried too, and kept where they fit the low-rank matrix better: this
+guards against poor searches, and left-out entries influence at most which of several good selections is taken.
 
 The error e(k) of rank k falls up to the right rank and stays where it is afterwards. The recommended rank minimises
 
@@ -42,16 +41,15 @@ from gsnmf.matrix.completion import complete, filled
 from gsnmf.matrix.input import MissingValues, Negative
 from gsnmf.matrix.observed import Observed
 from gsnmf.matrix.validation import check_count, check_positive
-from gsnmf.model_selection.denoising import Denoised, denoised, denoised_observed
-from gsnmf.model_selection.drawing import draw_rank_choice
-from gsnmf.model_selection.left_out import LeftOut, leave_out, leave_out_observed
-from gsnmf.model_selection.matching import agreement
+from gsnmf.model_selection.held_out_entries import LeftOut, denoised, leave_out
+from gsnmf.model_selection.stability import agreement
 from gsnmf.problem import Problem
 from gsnmf.records import Record
 from gsnmf.search.effort import Effort, Progress, check_effort
 from gsnmf.search.nested import NestedFit, nested_fits
 from gsnmf.support.arrays import Doubles, Indices
 from gsnmf.support.formatting import ShownAsTable, Table, percent
+from gsnmf.support.optional import axes_or_new
 from gsnmf.support.progress import log_progress, logger
 
 if TYPE_CHECKING:
@@ -90,7 +88,7 @@ class RankChoice(ShownAsTable, Record):
         Standard error of the difference between this error and that of the recommended rank (0 there).
     stabilities : array
         Agreement of the factors that were found with different entries left out, from 0 to 1: see
-        `gsnmf.model_selection.matching.agreement`.
+        `gsnmf.model_selection.stability.agreement`.
     n_columns : int array
         How many of the indices were columns, on the whole matrix.
     rank_seconds : array
@@ -137,7 +135,22 @@ class RankChoice(ShownAsTable, Record):
         ax : Axes, optional
             The axes to draw on; new ones by default.
         """
-        return draw_rank_choice(self, ax)
+        axes = axes_or_new(ax, "RankChoice.plot")
+        axes.errorbar(
+            self.ranks, self.errors, self.standard_errors, color="tab:blue", marker=".", label="left-out entries"
+        )
+        axes.plot(self.ranks, 1.0 - self.qualities, color="tab:gray", marker=".", label="whole matrix")
+        axes.plot(self.ranks, self.stabilities, color="tab:green", linestyle=":", label="stability")
+        axes.axvline(self.rank, color="tab:blue", linewidth=0.8)
+        axes.annotate(
+            f"rank {self.rank}", (self.rank, 1.0), xycoords=("data", "axes fraction"),
+            xytext=(4, -4), textcoords="offset points", va="top", color="tab:blue",
+        )  # fmt: skip
+        axes.set_xlabel("rank: columns and rows in all")
+        axes.set_ylabel("relative error; stability")
+        axes.set_ylim(bottom=0.0)
+        axes.legend(frameon=False)
+        return axes
 
     def __repr__(self) -> str:
         return f"RankChoice: rank {self.rank} of {self.ranks[0]} to {self.ranks[-1]}. {self.reason}"
@@ -218,7 +231,8 @@ def choose_rank(
             "matrix[:k].compute()."
         )
     tried = _checked_ranks(ranks, held.shape)
-    repeats = _REPEATS[check_effort(effort)] if n_repeats is None else check_count(n_repeats, "n_repeats")
+    check_effort(effort)
+    repeats = _REPEATS[effort] if n_repeats is None else check_count(n_repeats, "n_repeats")
     share = _checked_share(left_out, repeats)
     gain = check_positive(least_gain, "least_gain")
     if held.squared_norm == 0.0:
@@ -232,34 +246,27 @@ def choose_rank(
         n_candidates=_CANDIDATES[effort],
         constraints=constraints,
     )
-    parts, source = _predicted(held, share, repeats, tried[-1], np.random.default_rng(random_state))
+    parts = [  # only the left-out entries and two factors are kept, never several copies of the matrix
+        (LeftOut(part.values, part.weights), denoised(part, tried[-1]))
+        for part in leave_out(held, share, repeats, np.random.default_rng(random_state))
+    ]
+    rank_of_completion = int(np.median([low_rank.rank for _, low_rank in parts]))
+    source = filled(held, complete(held, rank_of_completion)) if isinstance(held, Observed) else held
     whole = search(source, progress=tell.of("whole matrix"))
     tell.quality = 1.0 - _relative_error(whole[tried[-1]], held)
     judged: list[_Judged] = []
     for number, (part, low_rank) in enumerate(parts, 1):
+        matrix = low_rank.matrix()
         fits = search(
-            low_rank.matrix,
+            matrix,
             known=whole,
-            enough=max(_ENOUGH * low_rank.squared_error, _EXACT**3 * low_rank.matrix.squared_norm),
+            enough=max(_ENOUGH * low_rank.squared_error, _EXACT**3 * matrix.squared_norm),
             progress=tell.of(f"entries left out, {number} of {repeats}"),
         )
         judged.append(_Judged(part, fits))
     choice = _chosen(held, tried, whole, judged, gain, began)
     logger.info("%s", choice)
     return choice
-
-
-def _predicted(
-    held: InMemoryMatrix | Observed, share: float, repeats: int, max_rank: int, rng: np.random.Generator
-) -> tuple[list[tuple[LeftOut, Denoised]], InMemoryMatrix]:
-    """The entries left out each time with the low-rank matrix that predicts them, and the matrix without holes."""
-    parts: list[tuple[LeftOut, Denoised]]
-    if isinstance(held, InMemoryMatrix):
-        parts = [(part, denoised(part, max_rank)) for part in leave_out(held, share, repeats, rng)]
-        return parts, held
-    parts = [(part, denoised_observed(part, max_rank)) for part in leave_out_observed(held, share, repeats, rng)]
-    rank = int(np.median([low_rank.rank for _, low_rank in parts]))
-    return parts, filled(held, complete(held, rank))
 
 
 class _Judged(NamedTuple):
@@ -373,13 +380,18 @@ def _reason(ranks: list[int], errors: Doubles, best: int) -> str:
 
 
 def _checked_ranks(ranks: Any, shape: tuple[int, int]) -> list[int]:
-    try:
-        given = sorted({check_count(rank, "every one of ranks") for rank in ranks})
-    except TypeError:
-        raise TypeError(f"ranks must be integers, such as range(2, 31); got {ranks!r}.") from None
-    fitting = [rank for rank in given if rank <= min(shape)]
+    """The ranks that fit the matrix, in increasing order."""
+    most = min(shape)
+    if isinstance(ranks, range):  # its end may be far above the size of the matrix
+        smallest = min(ranks, default=1) if len(ranks) < 2 else min(ranks[0], ranks[-1])
+        fitting = [rank for rank in range(check_count(smallest, "every one of ranks"), most + 1) if rank in ranks]
+    else:
+        try:
+            fitting = sorted({rank for each in ranks if (rank := check_count(each, "every one of ranks")) <= most})
+        except TypeError:
+            raise TypeError(f"ranks must be integers, such as range(2, 31); got {ranks!r}.") from None
     if not fitting:
-        raise ValueError(f"ranks must have one in [1, {min(shape)}] for a matrix of shape {shape}; got {ranks!r}.")
+        raise ValueError(f"ranks must have one in [1, {most}] for a matrix of shape {shape}; got {ranks!r}.")
     return fitting
 
 

@@ -19,6 +19,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.optimize import linear_sum_assignment
 
 from gsnmf.constraints import Constraints
 from gsnmf.factorization.path import Request, solve
@@ -26,7 +27,6 @@ from gsnmf.matrix import InMemoryMatrix
 from gsnmf.matrix.in_memory import hold
 from gsnmf.matrix.validation import check_count
 from gsnmf.model_selection.input import matrix_of
-from gsnmf.model_selection.matching import matched_similarities, unit_columns
 from gsnmf.records import Record
 from gsnmf.registry import Ranks, find_method
 from gsnmf.result import Factorization
@@ -60,7 +60,7 @@ class Stability(ShownAsTable, Record):
         chosen row.
     agreements : array of length 3
         Mean agreement of all factors with those of the changed matrices, from 0 to 1: see
-        `gsnmf.model_selection.matching.agreement`.
+        `gsnmf.model_selection.stability.agreement`.
     n_repeats : int
         Refits for each of the three.
     similarities : array, shape (3, r)
@@ -283,3 +283,44 @@ def _with_noise(entries: Floats, norm: float, rng: np.random.Generator) -> Float
     noise = norm / np.sqrt(max(1, entries.size)) * rng.standard_normal(entries.shape)
     noisy: Floats = np.maximum(entries + noise, 0.0).astype(entries.dtype, copy=False)
     return noisy
+
+
+def agreement(left: Floats, right: Floats, other_left: Floats, other_right: Floats) -> float:
+    """Mean similarity of matched factors of two factorizations of the same matrix, from 0 to 1.
+
+    A factor is a matrix of rank one, the product of a column of ``left``, m x r, and a column of ``right``, n x r. The
+    similarity of two factors is the cosine of their angle. Factors are matched so that the sum of similarities is
+    largest; an unmatched one counts as 0.
+
+    Examples
+    --------
+    >>> eye = np.eye(3)
+    >>> agreement(eye[:, :2], eye[:, :2], eye[:, 1:], eye[:, 1:])
+    0.5
+    """
+    most = max(left.shape[1], other_left.shape[1])
+    return float(matched_similarities(left, right, other_left, other_right).sum() / most) if most else 1.0
+
+
+def matched_similarities(left: Floats, right: Floats, other_left: Floats, other_right: Floats) -> Doubles:
+    """Similarity of each factor of the first factorization to its match in the second; see `agreement`.
+
+    Examples
+    --------
+    >>> eye = np.eye(3)
+    >>> matched_similarities(eye[:, :2], eye[:, :2], eye[:, 1:], eye[:, 1:])
+    array([0., 1.])
+    """
+    similarities = unit_columns(left).T @ unit_columns(other_left)
+    similarities *= unit_columns(right).T @ unit_columns(other_right)
+    found = np.zeros(left.shape[1])
+    own, other = linear_sum_assignment(-similarities)
+    found[own] = similarities[own, other]
+    return found
+
+
+def unit_columns(block: Floats) -> Doubles:
+    """Columns scaled to length one, in double precision; zero columns stay zero."""
+    doubles = block.astype(np.float64, copy=False)
+    lengths = np.linalg.norm(doubles, axis=0)
+    return doubles / np.where(lengths > 0, lengths, 1.0)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gsnmf.model_selection.rank_choice import RankChoice
-from gsnmf.model_selection.side_map import SideMap
+from gsnmf.model_selection.split_profile import SplitProfile
 from gsnmf.model_selection.stability import CHANGES, Stability
 from gsnmf.reports.charts import LineChart, rank_chart
 from gsnmf.support.formatting import percent
@@ -70,7 +70,7 @@ def rank_findings(choice: RankChoice) -> RankFindings:
     return RankFindings(choice.reason, rank_chart(series, choice.ranks) if choice.ranks.size > 1 else None, tried)
 
 
-def side_findings(found: SideMap) -> SideFindings:
+def side_findings(found: SplitProfile) -> SideFindings:
     """The section about the map."""
     low, high = float(found.qualities.min()), float(found.qualities.max())
     lines = tuple(

@@ -12,7 +12,7 @@ import numpy as np
 from gsnmf.datasets.readers.labelled import LabelledMatrix
 from gsnmf.diagnostics import Comparison, Explanation, Residuals, compare
 from gsnmf.model_selection.rank_choice import RankChoice
-from gsnmf.model_selection.side_map import SideMap
+from gsnmf.model_selection.split_profile import SplitProfile
 from gsnmf.model_selection.stability import Stability
 from gsnmf.reports.certificates import Certificate, certificates
 from gsnmf.reports.charts import Histogram, LineChart, histogram, rank_chart
@@ -174,7 +174,7 @@ def gather(
     tolerance: float = DEFAULT_TOLERANCE,
     rank_choice: RankChoice | None = None,
     stability: Stability | None = None,
-    sides: SideMap | None = None,
+    sides: SplitProfile | None = None,
 ) -> Findings:
     """Gather what a report says.
 
@@ -199,7 +199,7 @@ def gather(
         Why the result has this number of factors.
     stability : Stability, optional
         How stable the factors are.
-    sides : SideMap, optional
+    sides : SplitProfile, optional
         What other numbers of columns and rows would cost.
     """
     named = data or LabelledMatrix(result.matrix)

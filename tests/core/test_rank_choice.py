@@ -10,9 +10,8 @@ import gsnmf
 from gsnmf.commands import run
 from gsnmf.datasets import planted
 from gsnmf.matrix import wrap
-from gsnmf.model_selection.denoising import denoised
-from gsnmf.model_selection.left_out import leave_out
-from gsnmf.model_selection.matching import agreement
+from gsnmf.model_selection.held_out_entries import denoised, leave_out
+from gsnmf.model_selection.stability import agreement
 from gsnmf.search.nested import nested_fits
 
 RANKS = range(2, 10)
@@ -71,19 +70,19 @@ def test_left_out_zeros_stand_for_all_zeros(sparse):
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 def test_low_rank_matrix_predicts_what_was_left_out(kind, request):
     matrix = request.getfixturevalue(kind)
-    part = leave_out(wrap(matrix), 0.1, 1, np.random.default_rng(0))[0]
+    part = next(leave_out(wrap(matrix), 0.1, 1, np.random.default_rng(0)))
     found = denoised(part, 8)
     assert found.rank <= 8
     entries = part.values.tocoo()
-    predictions = found.matrix.columns(np.arange(matrix.shape[1]))[entries.row, entries.col]
+    predictions = found.matrix().columns(np.arange(matrix.shape[1]))[entries.row, entries.col]
     stored = entries.data > 0
     assert np.linalg.norm((entries.data - predictions)[stored]) < 0.25 * np.linalg.norm(entries.data[stored])
 
 
 def test_low_rank_matrix_has_less_noise_than_the_data():
     data = planted((80, 70), 6, 0, noise_level=0.3, random_state=0)
-    part = leave_out(wrap(data.matrix), 0.1, 1, np.random.default_rng(0))[0]
-    low_rank = denoised(part, 10).matrix.data
+    part = next(leave_out(wrap(data.matrix), 0.1, 1, np.random.default_rng(0)))
+    low_rank = denoised(part, 10).matrix().data
     noise = [np.linalg.norm((one - data.noiseless)[:, data.columns]) for one in (low_rank, data.matrix)]
     assert noise[0] < 0.6 * noise[1]
 

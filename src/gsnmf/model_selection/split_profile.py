@@ -10,7 +10,6 @@ import numpy as np
 from gsnmf.constraints import Constraints
 from gsnmf.matrix import InMemoryMatrix
 from gsnmf.matrix.validation import check_count
-from gsnmf.model_selection.drawing import draw_side_map
 from gsnmf.model_selection.input import matrix_of
 from gsnmf.records import Record
 from gsnmf.search.candidates import Candidates, Fit, candidate_pool
@@ -20,6 +19,7 @@ from gsnmf.search.trials import Trials
 from gsnmf.search.work import Work
 from gsnmf.support.arrays import Doubles, Indices
 from gsnmf.support.formatting import ShownAsTable, Table, columns_and_rows, percent
+from gsnmf.support.optional import axes_or_new
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,7 +34,7 @@ _FAILURES = 24
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SideMap(ShownAsTable, Record):
+class SplitProfile(ShownAsTable, Record):
     """Quality over the numbers of columns and rows.
 
     Attributes
@@ -52,7 +52,7 @@ class SideMap(ShownAsTable, Record):
     >>> from gsnmf.datasets import planted
     >>> matrix = planted((20, 15), 2, 1, random_state=0).matrix
     >>> result = gsnmf.factorize(matrix, (2, 1), effort="fast")
-    >>> sides = gsnmf.side_map(matrix, result)
+    >>> sides = gsnmf.split_profile(matrix, result)
     >>> sides.chosen
     (2, 1)
     """
@@ -94,13 +94,27 @@ class SideMap(ShownAsTable, Record):
         ax : Axes, optional
             The axes to draw on; new ones by default.
         """
-        return draw_side_map(self, ax)
+        axes = axes_or_new(ax, "SplitProfile.plot")
+        image = axes.imshow(self.qualities, cmap="Blues", origin="lower", aspect="auto")
+        axes.set_xticks(range(self.n_rows.size), [str(r) for r in self.n_rows])
+        axes.set_yticks(range(self.n_columns.size), [str(c) for c in self.n_columns])
+        middle = (self.qualities.min() + self.qualities.max()) / 2
+        for (i, j), quality in np.ndenumerate(self.qualities):
+            is_chosen = (int(self.n_columns[i]), int(self.n_rows[j])) == self.chosen
+            axes.text(
+                j, i, f"{quality:.1%}", ha="center", va="center", color="white" if quality > middle else "black",
+                weight="bold" if is_chosen else "normal",
+            )  # fmt: skip
+        axes.set_xlabel("rows")
+        axes.set_ylabel("columns")
+        axes.figure.colorbar(image, ax=axes, label="quality")
+        return axes
 
     def __repr__(self) -> str:
-        return f"SideMap: {self.sentence}"
+        return f"SplitProfile: {self.sentence}"
 
 
-def side_map(matrix: Any, result: Factorization, *, width: int = 2) -> SideMap:
+def split_profile(matrix: Any, result: Factorization, *, width: int = 2) -> SplitProfile:
     """Quality over the numbers of columns and rows around those of a result.
 
     Parameters
@@ -112,7 +126,7 @@ def side_map(matrix: Any, result: Factorization, *, width: int = 2) -> SideMap:
 
     Returns
     -------
-    SideMap
+    SplitProfile
 
     Notes
     -----
@@ -124,13 +138,13 @@ def side_map(matrix: Any, result: Factorization, *, width: int = 2) -> SideMap:
     >>> import gsnmf
     >>> from gsnmf.datasets import planted
     >>> data = planted((60, 50), n_columns=3, n_rows=2, noise_level=0.05, random_state=0)
-    >>> found = gsnmf.side_map(data.matrix, gsnmf.factorize(data.matrix, 5), width=1)
+    >>> found = gsnmf.split_profile(data.matrix, gsnmf.factorize(data.matrix, 5), width=1)
     >>> found.qualities.shape, found.chosen
     ((3, 3), (3, 2))
     """
-    held = matrix_of(result, matrix, "side_map")
+    held = matrix_of(result, matrix, "split_profile")
     if result.selection.n_selected == 0:
-        raise ValueError("side_map needs a result that has chosen something.")
+        raise ValueError("split_profile needs a result that has chosen something.")
     reach = check_count(width, "width")
     m, n = held.shape
     chosen = result.columns.size, result.rows.size
@@ -141,7 +155,7 @@ def side_map(matrix: Any, result: Factorization, *, width: int = 2) -> SideMap:
     candidates = candidate_pool(held, _CANDIDATES)
     candidates.include(result.columns, result.rows)
     start = candidates.fit(result.columns, result.rows, tolerance=1e-3, max_iterations=100)
-    return SideMap(columns, rows, _qualities(held, candidates, start, columns, rows), chosen)
+    return SplitProfile(columns, rows, _qualities(held, candidates, start, columns, rows), chosen)
 
 
 def _qualities(matrix: InMemoryMatrix, candidates: Candidates, start: Fit, columns: Indices, rows: Indices) -> Doubles:

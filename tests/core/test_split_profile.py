@@ -8,7 +8,7 @@ import gsnmf
 
 @pytest.fixture(scope="module")
 def found(planted_data, planted_result):
-    return gsnmf.side_map(planted_data.matrix, planted_result)
+    return gsnmf.split_profile(planted_data.matrix, planted_result)
 
 
 def test_the_result_is_in_the_middle_and_as_good_as_it_was(found, planted_result):
@@ -36,13 +36,13 @@ def test_qualities_are_near_those_of_factorize(planted_data, found):
 
 def test_it_shows_itself(found, figures):
     assert len(found.to_frame()) == 25
-    assert repr(found).startswith("SideMap: Of 5 in all")
+    assert repr(found).startswith("SplitProfile: Of 5 in all")
     assert "<table" in found._repr_html_()
     assert found.plot().get_xlabel() == "rows"
 
 
 def test_wrong_arguments(planted_data, planted_result):
     with pytest.raises(ValueError, match="width"):
-        gsnmf.side_map(planted_data.matrix, planted_result, width=0)
+        gsnmf.split_profile(planted_data.matrix, planted_result, width=0)
     with pytest.raises(ValueError, match="that of the result"):
-        gsnmf.side_map(planted_data.matrix[:10], planted_result)
+        gsnmf.split_profile(planted_data.matrix[:10], planted_result)
