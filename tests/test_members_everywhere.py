@@ -12,7 +12,7 @@ from gsnmf import GSNMF, Constraints, plotting
 from gsnmf.applications import topics
 from gsnmf.applications.topic_modelling.document_report import gather_documents, render_documents
 from gsnmf.commands import run
-from gsnmf.datasets.readers.labelled import LabelledMatrix
+from gsnmf.datasets.labelled import LabelledMatrix
 from gsnmf.diagnostics import NO_COMPARISON, Explanation
 from gsnmf.records import Mixtures
 from gsnmf.reports.findings import gather, summary

@@ -248,10 +248,10 @@ class TestFiles:
         found = read_matrix(table, missing_values=NAN)
         assert_array_equal(found.matrix, [[1, NAN], [NAN, 4], [NAN, 5]])
         assert found.row_names == ("x", "y", "z")
-        with pytest.raises(ValueError, match=r"the cell is empty at row 0, column 1.*--missing nan"):
+        with pytest.raises(ValueError, match=r"the cell is empty at row 0, column 1.*missing_values=numpy.nan"):
             read_matrix(table)
         table.write_text("1,-2\n3,4\n", encoding="utf-8")
-        with pytest.raises(ValueError, match=r"--negative clip .* the one negative entry, 36.5 % of the norm"):
+        with pytest.raises(ValueError, match=r'negative="clip" .* the one negative entry, 36.5 % of the norm'):
             read_matrix(table)
 
 

@@ -12,7 +12,7 @@ from gsnmf.applications.topic_modelling.model import TopicModel
 from gsnmf.applications.topic_modelling.saving import FORMAT as TOPICS
 from gsnmf.applications.unmixing.unmixing_result import FORMAT as UNMIXING
 from gsnmf.applications.unmixing.unmixing_result import Unmixing
-from gsnmf.datasets.readers.labelled import LabelledMatrix
+from gsnmf.datasets.labelled import LabelledMatrix
 from gsnmf.diagnostics import NO_COMPARISON
 from gsnmf.estimators.gsnmf import GSNMF
 from gsnmf.estimators.naming import index_names, names_out

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gsnmf.datasets.readers.labelled import LabelledMatrix
+from gsnmf.datasets.labelled import LabelledMatrix
 from gsnmf.diagnostics import NO_COMPARISON, Comparison, Explanation, compare
 from gsnmf.matrix.validation import check_count, check_indices
 from gsnmf.result import Factorization

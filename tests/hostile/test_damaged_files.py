@@ -79,7 +79,7 @@ def test_a_doubtful_first_column_is_an_error(tmp_path, text, words):
 
 def test_a_doubtful_first_line_is_an_error(tmp_path):
     (tmp_path / "t.csv").write_text("1,2,n/a\n3,4,5\n", encoding="utf-8")
-    with pytest.raises(FileError, match=r"opens with the number '1' .*--no-header"):
+    with pytest.raises(FileError, match=r"opens with the number '1' .*header=True or header=False"):
         read_matrix(tmp_path / "t.csv")
     assert read_matrix(tmp_path / "t.csv", header=True).matrix.shape == (1, 3)
 

@@ -5,6 +5,7 @@ A command is imported when it is run, so that ``gsnmf --help`` does not wait for
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -27,6 +28,17 @@ COMMANDS = {
 }
 """Every command with the first sentence of its help. Its module in this package has the same name, and so has its
 function; ``HELP`` and ``EPILOG`` in the module take the place of the docstring."""
+
+_OPTIONS = {
+    "missing_values=numpy.nan": "--missing nan",
+    'negative="clip"': "--negative clip",
+    "header=True or header=False": "--header or --no-header",
+    "row_names=True or row_names=False": "--row-names or --no-row-names",
+    "cube=True": "--cube (see also gsnmf unmix)",
+    "image_shape=(height, width)": "--image-shape HxW",
+    "It looks like a table of texts.": "It looks like a table of texts; for those there is gsnmf topics.",
+}
+"""Options of the library as its messages name them, and how the command line calls them."""
 
 
 class _Commands(TyperGroup):
@@ -95,4 +107,7 @@ def _one_line(error: Exception) -> str:
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
     message = error.format_message() if hasattr(error, "format_message") else str(error)
+    for name, option in _OPTIONS.items():
+        message = message.replace(name, option)
+    message = re.sub(r"image_shape=\((\d+), (\d+)\)", r"--image-shape \1x\2", message)
     return " ".join(message.split()) or type(error).__name__

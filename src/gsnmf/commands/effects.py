@@ -8,21 +8,9 @@ import typer
 
 from gsnmf.datasets.readers import FORMATS, format_of
 
-_TEXT = frozenset({"text"})
-_TABLES = frozenset({"csv", "tsv"})
-_ARRAYS = frozenset({"npy", "npz", "mat"})
-_EFFECTIVE: dict[str, frozenset[str]] = {
-    "key": frozenset({"npz", "mat", "h5ad"}),
-    "header": _TABLES,
-    "row_names": _TABLES,
-    "encoding": _TABLES | _TEXT,
-    "stop_words": _TEXT,
-    "min_documents": _TEXT,
-    "image_shape": frozenset(FORMATS) - _TEXT,
-    "column_major": frozenset(FORMATS) - _TEXT - {"images"},
-    "cube": _ARRAYS,
-}
-"""The formats of files on which an option of ``gsnmf factorize`` has an effect."""
+_PARAMETERS = {"column_major": "image_order"}
+"""Parameters of `read_matrix` with another name than the option."""
+_OPTIONS_OF_FORMATS = {option for form in FORMATS.values() for option in form.options}
 
 
 def given_options(context: typer.Context) -> set[str]:
@@ -35,10 +23,12 @@ def check_effects(context: typer.Context, file: Path, format: str | None, method
     """Raise an error that names the first option on the command line that has no effect on this file or method."""
     given = given_options(context)
     form = format_of(file, format)
-    for name, formats in _EFFECTIVE.items():
-        if name in given and form not in formats:
+    for name in context.params:
+        parameter = _PARAMETERS.get(name, name)
+        if name in given and parameter in _OPTIONS_OF_FORMATS and parameter not in FORMATS[form].options:
+            effective = ", ".join(sorted(other for other, known in FORMATS.items() if parameter in known.options))
             raise typer.BadParameter(
-                f"--{name.replace('_', '-')} has no effect on {form} input; it is for {', '.join(sorted(formats))}."
+                f"--{name.replace('_', '-')} has no effect on {form} input; it is for {effective}."
             )
     if method != "auto" and "members" not in given:
         for name in ("effort", "keep_on_interrupt"):

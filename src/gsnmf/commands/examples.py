@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from gsnmf.datasets.readers.labelled import LabelledMatrix
+from gsnmf.datasets.labelled import LabelledMatrix
 from gsnmf.diagnostics import compare
 from gsnmf.functions import factorize
 from gsnmf.matrix.validation import check_matrix

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import typer
 
 from gsnmf.constraints import Constraints, indices_of_names
-from gsnmf.datasets.readers import LabelledMatrix, read_names
+from gsnmf.datasets.labelled import LabelledMatrix
+from gsnmf.datasets.readers.files import read_lines
 from gsnmf.registry import Rank, find_method
 from gsnmf.support.arrays import Indices
 
@@ -74,7 +74,7 @@ def _check_numbers(named: dict[str, list[str]], at_least: tuple[int, int], rank:
 
 
 def _listed(text: str) -> list[str]:
-    wanted = list(read_names(Path(text[1:]))) if text.startswith("@") else text.split(",")
+    wanted = list(read_lines(text[1:])) if text.startswith("@") else text.split(",")
     return [one.strip() for one in wanted if one.strip()]
 
 

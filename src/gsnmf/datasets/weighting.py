@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import scipy.sparse as sp
 
-from gsnmf.datasets.readers.labelled import LabelledMatrix
+from gsnmf.datasets.labelled import LabelledMatrix
 
 
 def tf_idf(data: LabelledMatrix) -> LabelledMatrix:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gsnmf.datasets.readers.labelled import LabelledMatrix
+from gsnmf.datasets.labelled import LabelledMatrix
 from gsnmf.diagnostics import NO_COMPARISON
 from gsnmf.estimators.saving import packed_result
 from gsnmf.factorization.saving import unpacked

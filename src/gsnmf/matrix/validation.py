@@ -283,9 +283,6 @@ class Hints:
         return f" {self.clip} sets {negatives}, {100 * share:.3g} % of the norm, to zero."
 
 
-OF_FILES = Hints("--missing nan (missing_values=numpy.nan)", '--negative clip (negative="clip")')
-
-
 def negative_share(entries: Any) -> tuple[int, float]:
     """How many entries are negative, and their norm over the norm of all finite entries.
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from gsnmf.datasets.readers.labelled import LabelledMatrix
+from gsnmf.datasets.labelled import LabelledMatrix
 from gsnmf.diagnostics import Comparison, Explanation, Residuals, compare
 from gsnmf.model_selection.rank_choice import RankChoice
 from gsnmf.model_selection.split_profile import SplitProfile

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gsnmf.datasets.readers.labelled import LabelledMatrix
+from gsnmf.datasets.labelled import LabelledMatrix
 from gsnmf.diagnostics import Explanation
 from gsnmf.reports.pictures import grey_picture
 from gsnmf.result import Factor

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from gsnmf.applications.unmixing.cube import Cube, as_cube
+from gsnmf.datasets.readers.arrays import load_mat
 from gsnmf.datasets.readers.files import FileError, read_lines, reading
-from gsnmf.datasets.readers.matlab import load_mat
 from gsnmf.support.arrays import Doubles, Flags
 from gsnmf.support.optional import import_optional
 

@@ -7,93 +7,63 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from gsnmf.datasets.readers.arrays import Layout, read_cluto, read_mat, read_npy, read_npz
-from gsnmf.datasets.readers.files import STANDARD_INPUT, FileError, read_lines
-from gsnmf.datasets.readers.images import IMAGE_SUFFIXES, read_image_folder
-from gsnmf.datasets.readers.labelled import LabelledMatrix
-from gsnmf.datasets.readers.matrix_market import read_matrix_market
-from gsnmf.datasets.readers.tables import read_csv, read_h5ad, read_parquet
-from gsnmf.datasets.readers.text import TEXT_SUFFIXES, read_text_folder, read_text_lines
+from gsnmf.datasets.labelled import LabelledMatrix
+from gsnmf.datasets.readers.annotated import read_h5ad
+from gsnmf.datasets.readers.arrays import read_cluto, read_mat, read_matrix_market, read_npy, read_npz
+from gsnmf.datasets.readers.files import STANDARD_INPUT, FileError, ReadOptions, read_lines
+from gsnmf.datasets.readers.folders import IMAGE_SUFFIXES, TEXT_SUFFIXES, files_below, read_documents, read_images
+from gsnmf.datasets.readers.tables import read_csv, read_parquet, read_tsv
 from gsnmf.matrix.input import MissingValues, Negative, check_missing_values
 from gsnmf.matrix.validation import check_count
-from gsnmf.support.arrays import Axis
 
-__all__ = ["FORMATS", "STREAMED_FORMATS", "FileError", "LabelledMatrix", "format_of", "read_matrix", "read_names"]
-
-
-@dataclass(frozen=True)
-class _Options:
-    """What readers may ask; see `read_matrix`."""
-
-    key: str | None
-    header: bool | None
-    row_names: bool | None
-    encoding: str
-    stop_words: Literal["english"] | None
-    min_documents: int
-    image_shape: tuple[int, int] | None
-    cube: bool
-    with_holes: bool
-
-    @property
-    def layout(self) -> Layout:
-        """How to read an array with three dimensions."""
-        return Layout(self.image_shape, self.cube)
+__all__ = ["FORMATS", "STREAMED_FORMATS", "FileError", "Format", "LabelledMatrix", "format_of", "read_matrix"]
 
 
 @dataclass(frozen=True)
-class _Format:
-    """A format: the endings of its files, whether it can be streamed, and its reader."""
+class Format:
+    """A format of files.
+
+    Attributes
+    ----------
+    suffixes : tuple of str
+        Endings of its files.
+    read : callable
+        Reads a path with `ReadOptions` as a `LabelledMatrix`.
+    options : tuple of str
+        Options of `read_matrix` that have an effect on this format only, or on few formats.
+    streamed : bool
+        Whether it can be read from standard input.
+    """
 
     suffixes: tuple[str, ...]
-    read: Callable[[Path, _Options], LabelledMatrix]
+    read: Callable[[Path, ReadOptions], LabelledMatrix]
+    options: tuple[str, ...] = ()
     streamed: bool = False
 
 
-def _read_text(path: Path, options: _Options) -> LabelledMatrix:
-    if path.is_dir():
-        return read_text_folder(
-            path,
-            _files(path, TEXT_SUFFIXES),
-            encoding=options.encoding,
-            stop_words=options.stop_words,
-            min_documents=options.min_documents,
-        )
-    return read_text_lines(
-        path, encoding=options.encoding, stop_words=options.stop_words, min_documents=options.min_documents
-    )
+_PIXELS = ("image_shape", "image_order")
+_ARRAY = (*_PIXELS, "cube")
+_TABLE = (*_PIXELS, "header", "row_names", "encoding")
 
-
-def _read_table(delimiter: str | None) -> Callable[[Path, _Options], LabelledMatrix]:
-    return lambda path, o: read_csv(
-        path,
-        delimiter=delimiter,
-        header=o.header,
-        row_names=o.row_names,
-        encoding=o.encoding,
-        blank_is_missing=o.with_holes,
-    )
-
-
-_FORMATS: dict[str, _Format] = {
-    "npz": _Format((".npz",), lambda path, o: read_npz(path, o.key, o.layout)),
-    "npy": _Format((".npy",), lambda path, o: read_npy(path, o.layout)),
-    "mtx": _Format((".mtx", ".mtx.gz"), lambda path, o: read_matrix_market(path), streamed=True),
-    "mat": _Format((".mat",), lambda path, o: read_mat(path, o.key, o.layout)),
-    "cluto": _Format((".cluto",), lambda path, o: read_cluto(path), streamed=True),
-    "csv": _Format((".csv", ".csv.gz"), _read_table(None), streamed=True),
-    "tsv": _Format((".tsv", ".tsv.gz", ".tab"), _read_table("\t"), streamed=True),
-    "parquet": _Format((".parquet",), lambda path, o: read_parquet(path)),
-    "h5ad": _Format((".h5ad",), lambda path, o: read_h5ad(path, o.key)),
-    "images": _Format((), lambda path, o: read_image_folder(path, _files(path, IMAGE_SUFFIXES), o.image_shape)),
-    "text": _Format((*TEXT_SUFFIXES, ".txt.gz"), _read_text, streamed=True),
+FORMATS = {
+    "npz": Format((".npz",), read_npz, ("key", *_ARRAY)),
+    "npy": Format((".npy",), read_npy, _ARRAY),
+    "mtx": Format((".mtx", ".mtx.gz"), read_matrix_market, _PIXELS, streamed=True),
+    "mat": Format((".mat",), read_mat, ("key", *_ARRAY)),
+    "cluto": Format((".cluto",), read_cluto, _PIXELS, streamed=True),
+    "csv": Format((".csv", ".csv.gz"), read_csv, _TABLE, streamed=True),
+    "tsv": Format((".tsv", ".tsv.gz", ".tab"), read_tsv, _TABLE, streamed=True),
+    "parquet": Format((".parquet",), read_parquet, _PIXELS),
+    "h5ad": Format((".h5ad",), read_h5ad, ("key", *_PIXELS)),
+    "images": Format((), read_images, ("image_shape",)),
+    "text": Format(
+        (*TEXT_SUFFIXES, ".txt.gz"), read_documents, ("encoding", "stop_words", "min_documents"), streamed=True
+    ),
 }
+"""The formats that `read_matrix` knows, by name."""
 
-FORMATS = tuple(_FORMATS)
-"""Names of the formats that `read_matrix` knows."""
-
-STREAMED_FORMATS = tuple(name for name, form in _FORMATS.items() if form.streamed)
-"""Those that can be read from standard input."""
+STREAMED_FORMATS = tuple(name for name, form in FORMATS.items() if form.streamed)
+"""Names of the formats that can be read from standard input."""
 
 
 def read_matrix(
@@ -146,12 +116,13 @@ def read_matrix(
     image_order : {"C", "F"}
         Whether the pixels of an image in a matrix follow each other row by row or column by column.
     cube : bool
-        Whether the file holds a spectral image, height x width x bands, to be read as pixels x bands; see also
-        `gsnmf.applications.unmix`. Without this and without ``image_shape`` three dimensions are an error.
+        Whether the file holds a spectral image, height x width x bands, to be read as pixels x bands. Without this and
+        without ``image_shape`` three dimensions are an error.
     missing_values : numpy.nan, "unstored" or None
-        What is missing: NaN and the empty cells of a table, what a sparse matrix does not store, or nothing.
+        Which entries are missing: NaN and the empty cells of a table, entries that a sparse matrix does not store, or
+        none.
     negative : {"error", "clip"}
-        Refuse negative entries, or set them to zero; ``clipped_share`` of the result says how much that was.
+        Refuse negative entries, or set them to zero; ``clipped_share`` of the result says how much of the norm.
 
     Returns
     -------
@@ -183,35 +154,31 @@ def read_matrix(
         raise ValueError(f"stop_words must be 'english' or None; got {stop_words!r}.")
     if image_order not in ("C", "F"):
         raise ValueError(f"image_order must be 'C' or 'F'; got {image_order!r}.")
-    form = _FORMATS[format_of(source, format)]
     if cube and image_shape is not None:
         raise ValueError(f"image_shape must be None with cube=True, which has its own; got {image_shape}.")
-    with_holes = check_missing_values(missing_values) == "nan"
-    options = _Options(key, header, row_names, encoding, stop_words, min_documents, image_shape, cube, with_holes)
-    data = form.read(source, options)
+    blank_is_missing = check_missing_values(missing_values) == "nan"
+    form = format_of(source, format)
+    data = FORMATS[form].read(
+        source,
+        ReadOptions(key, header, row_names, encoding, stop_words, min_documents, image_shape, cube, blank_is_missing),
+    )
     if image_shape is not None and data.image_shape is None:
         data = data.with_image_shape(image_shape)
-    if form is not _FORMATS["images"]:
+    if form != "images":
         data = replace(data, image_order=image_order)
-    name = "standard input" if source == STANDARD_INPUT else str(source)
-    named = replace(data, source=name)
-    for axis, names in (("rows", rows), ("columns", columns)):
-        if names is not None:
-            named = _with_names(named, axis, Path(names))  # type: ignore[arg-type]
-    return named.checked(missing_values=missing_values, negative=negative)
+    data = replace(data, source="standard input" if source == STANDARD_INPUT else str(source))
+    if rows is not None:
+        data = replace(data, row_names=_read_names(rows, data.matrix.shape[0], "rows"))
+    if columns is not None:
+        data = replace(data, column_names=_read_names(columns, data.matrix.shape[1], "columns"))
+    return data.checked(missing_values=missing_values, negative=negative)
 
 
-def read_names(path: str | Path) -> tuple[str, ...]:
-    """Names from a file in UTF-8, one per line."""
-    return read_lines(Path(path))
-
-
-def _with_names(data: LabelledMatrix, axis: Axis, path: Path) -> LabelledMatrix:
-    names = read_names(path)
-    length = data.matrix.shape[0 if axis == "rows" else 1]
+def _read_names(path: str | Path, length: int, axis: str) -> tuple[str, ...]:
+    names = read_lines(path)
     if len(names) != length:
         raise FileError(f"{path}: must have one name per line for {length} {axis}; got {len(names)}.")
-    return replace(data, row_names=names) if axis == "rows" else replace(data, column_names=names)
+    return names
 
 
 def format_of(path: Path, format: str | None = None) -> str:
@@ -230,40 +197,28 @@ def format_of(path: Path, format: str | None = None) -> str:
         return _format_of_folder(path, format)
     if format == "images":
         raise FileError(f"{path}: images are read from a folder; this is a file.")
-    return format or _format_of_name(path)
-
-
-def _format_of_name(path: Path) -> str:
-    for name, form in _FORMATS.items():
-        if path.name.lower().endswith(form.suffixes or ("/",)):
+    if format is not None:
+        return format
+    for name, form in FORMATS.items():
+        if form.suffixes and path.name.lower().endswith(form.suffixes):
             return name
-    endings = ", ".join(ending for form in _FORMATS.values() for ending in form.suffixes)
+    endings = ", ".join(ending for form in FORMATS.values() for ending in form.suffixes)
     raise FileError(
         f"{path}: the ending must be one of {endings}, or the format be named; got {path.suffix or 'none'}."
     )
 
 
 def _format_of_folder(folder: Path, format: str | None) -> str:
-    if format is None:
-        found = [
-            name for name, endings in (("images", IMAGE_SUFFIXES), ("text", TEXT_SUFFIXES)) if _files(folder, endings)
-        ]
-        if len(found) > 1:
-            raise FileError(f"{folder}: holds images and texts; name the format, images or text.")
-        if not found:
-            raise FileError(
-                f"{folder}: holds neither images ({', '.join(IMAGE_SUFFIXES)}) nor texts ({', '.join(TEXT_SUFFIXES)})."
-            )
-        return found[0]
-    if format not in ("images", "text"):
+    if format not in (None, "images", "text"):
         raise FileError(f"{folder}: a folder is read as images or text; got format {format}.")
-    return format
-
-
-def _files(folder: Path, endings: tuple[str, ...]) -> list[Path]:
-    """Files below a folder with one of the endings, in order; hidden ones are left out."""
-    return sorted(
-        file
-        for file in folder.rglob("*")
-        if file.suffix.lower() in endings and file.is_file() and not file.name.startswith(".")
-    )
+    if format is not None:
+        return format
+    endings = {"images": IMAGE_SUFFIXES, "text": TEXT_SUFFIXES}
+    found = [name for name in endings if files_below(folder, endings[name])]
+    if len(found) > 1:
+        raise FileError(f"{folder}: holds images and texts; name the format, images or text.")
+    if not found:
+        raise FileError(
+            f"{folder}: holds neither images ({', '.join(IMAGE_SUFFIXES)}) nor texts ({', '.join(TEXT_SUFFIXES)})."
+        )
+    return found[0]

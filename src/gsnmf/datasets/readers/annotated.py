@@ -1,7 +1,7 @@
-"""Which matrix of an AnnData object holds expression that can be factorized: ``X``, a layer, or ``raw``.
+"""AnnData files, and which matrix of an AnnData object can be factorized: ``X``, a layer, or ``raw``.
 
 After scanpy's ``pp.scale``, ``X`` has negative entries, and what was there before is in ``raw`` or in a layer. Objects
-are used through their attributes, so that anndata need not be installed.
+are used through their attributes, so that only `read_h5ad` needs anndata.
 """
 
 from __future__ import annotations
@@ -9,10 +9,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+
+from gsnmf.datasets.labelled import LabelledMatrix
+from gsnmf.datasets.readers.files import FileError, ReadOptions, reading
+from gsnmf.support.optional import import_optional
 
 _log = logging.getLogger(__name__)
 
@@ -41,6 +46,27 @@ class Expression:
     def shape(self) -> tuple[int, int]:
         """Numbers of cells and genes."""
         return int(self.values.shape[0]), int(self.values.shape[1])
+
+
+def read_h5ad(path: Path, options: ReadOptions) -> LabelledMatrix:
+    """An AnnData file as cells x genes: the layer, ``"X"`` or ``"raw"`` that ``options.key`` names.
+
+    Without a key it is what `find_expression` finds.
+    """
+    anndata = import_optional("anndata", "reading AnnData files", 'pip install "gsnmf[cells]"')
+    key = options.key
+    with reading(path, "an AnnData file"):
+        data = anndata.read_h5ad(path)
+        is_layer = key is not None and key in data.layers
+        if key not in (None, "X", "raw") and not is_layer:
+            raise FileError(f"{path}: has no layer {key!r}; got {', '.join(data.layers) or 'none'}.")
+        try:
+            use_raw = None if key is None or is_layer else key == "raw"
+            found = find_expression(data, layer=key if is_layer else None, use_raw=use_raw)
+        except ValueError as error:
+            raise FileError(f"{path}: {error}") from error
+        cells = tuple(map(str, data.obs_names))
+    return LabelledMatrix(found.values, cells, found.gene_names, row_kind="cell", column_kind="gene")
 
 
 def find_expression(data: Any, *, layer: str | None = None, use_raw: bool | None = None) -> Expression:

@@ -1,4 +1,4 @@
-"""Opening files: text in its encoding, compressed or not, and errors that name the file."""
+"""What readers share: how files are opened and decoded, one kind of error that names the file, and the options."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, TextIO
+from typing import Any, BinaryIO, Literal, TextIO
 
 STANDARD_INPUT = Path("-")
 
@@ -33,15 +34,30 @@ class FileError(ValueError):
     """
 
 
+@dataclass(frozen=True)
+class ReadOptions:
+    """Options of `gsnmf.datasets.read_matrix` that readers heed; each reader names those that it uses."""
+
+    key: str | None = None
+    header: bool | None = None
+    row_names: bool | None = None
+    encoding: str = "utf-8"
+    stop_words: Literal["english"] | None = "english"
+    min_documents: int = 2
+    image_shape: tuple[int, int] | None = None
+    cube: bool = False
+    blank_is_missing: bool = False
+
+
 @contextmanager
 def reading(path: Path, kind: str) -> Iterator[None]:
-    """Turn what a reader raises for a damaged file into one `FileError` that names file and format."""
+    """Turn what a library raises for a damaged file into one `FileError` that names file and format."""
     try:
         yield
     except (FileError, ModuleNotFoundError, MemoryError):
         raise
     except Exception as error:
-        if isinstance(error, OSError) and error.filename is not None:  # the system's word, not a reader's
+        if isinstance(error, OSError) and error.filename is not None:  # from the operating system
             raise
         message = " ".join(str(error).split()) or type(error).__name__
         raise FileError(f"{path}: cannot be read as {kind}: {message}") from error
@@ -64,22 +80,22 @@ def open_bytes(path: Path) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def seekable(path: Path) -> Iterator[BinaryIO]:
-    """The bytes of a file as a seekable stream; a pipe, which can be read only once, is held in memory."""
-    with path.open("rb") as stream:
-        yield stream if stream.seekable() else io.BytesIO(stream.read())
+def open_seekable(path: Path) -> Iterator[BinaryIO]:
+    """`open_bytes` for files that are read more than once: a pipe is held in memory."""
+    with open_bytes(path) as stream:
+        yield stream if stream.seekable() and path != STANDARD_INPUT else io.BytesIO(stream.read())
 
 
 @contextmanager
 def open_text(path: Path, encoding: str = "utf-8") -> Iterator[TextIO]:
-    """The text of a file or of standard input, without a byte-order mark, line ends as they are."""
+    """The text of a file or of standard input, without a byte-order mark, with line ends as they are."""
     with open_bytes(path) as stream, decoded(stream, path, encoding) as text:
         yield text
 
 
 @contextmanager
 def decoded(stream: BinaryIO, path: Path, encoding: str = "utf-8") -> Iterator[TextIO]:
-    """The text of a stream, which stays open; ``path`` is named in errors."""
+    """The text of a stream, which stays open; errors name ``path``."""
     if encoding.lower().replace("_", "-") == "utf-8":
         encoding = "utf-8-sig"
     text = io.TextIOWrapper(stream, encoding=encoding, newline="")
@@ -94,8 +110,20 @@ def decoded(stream: BinaryIO, path: Path, encoding: str = "utf-8") -> Iterator[T
         text.detach()
 
 
-def read_lines(path: Path, encoding: str = "utf-8") -> tuple[str, ...]:
+def read_lines(path: str | Path, encoding: str = "utf-8") -> tuple[str, ...]:
     """The lines of a file, without their ends."""
-    with open_text(path, encoding) as text:
+    with open_text(Path(path), encoding) as text:
         lines = text.read().replace("\r\n", "\n").replace("\r", "\n").split("\n")
     return tuple(lines[:-1] if lines[-1] == "" else lines)
+
+
+def shortened(value: Any, longest: int = 40) -> str:
+    """Text for an error message, on one line and at most so long.
+
+    Examples
+    --------
+    >>> shortened("a long text in a cell", 10)
+    'a long te…'
+    """
+    text = " ".join(str(value).split())
+    return text if len(text) <= longest else text[: longest - 1].rstrip() + "…"

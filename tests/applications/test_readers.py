@@ -7,13 +7,15 @@ import sys
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.io
 import scipy.sparse as sp
 
 from gsnmf.datasets import FileError, LabelledMatrix, read_matrix
 from gsnmf.datasets.readers import FORMATS, STREAMED_FORMATS
-from gsnmf.datasets.readers.matlab import load_mat
+from gsnmf.datasets.readers.arrays import load_mat
+from gsnmf.datasets.readers.tables import read_table
 
 MATRIX = np.array([[1.0, 0.0, 2.5], [0.0, 3.0, 0.0], [4.0, 0.0, 0.125], [0.0, 0.0, 6.0]])
 ROWS = ("ä <b>", "second", "second", "=1+1")
@@ -108,7 +110,7 @@ class TestArrays:
         np.savez(tmp_path / "m.npz", m=values)
         scipy.io.savemat(tmp_path / "m.mat", {"m": values})
         for name in ("m.npy", "m.npz", "m.mat"):
-            with pytest.raises(FileError, match=r"gsnmf unmix .* --cube.*stack of images, say so: --image-shape"):
+            with pytest.raises(FileError, match=r"with cube=True, a stack of images with image_shape=\("):
                 read_matrix(tmp_path / name)
             data = read_matrix(tmp_path / name, cube=True)
             np.testing.assert_array_equal(data.matrix, values.reshape(20, 3))
@@ -528,3 +530,45 @@ def test_matrix_market_files_may_end_as_they_like(tmp_path, end):
     path = tmp_path / "m.mtx"
     path.write_text(f"%%MatrixMarket matrix array real general\n2 2\n1\n2\n3\n4{end}", newline="", encoding="utf-8")
     assert read_matrix(path).matrix.tolist() == [[1.0, 3.0], [2.0, 4.0]]
+
+
+class TestDataFrames:
+    """`read_table` gives the cells of tables with named columns, for applications to choose from."""
+
+    FRAME = pd.DataFrame({"name": ["ä, b", "c\nd", ""], "size": ["1", "22", "3"]})
+
+    @pytest.mark.parametrize("separator", [",", ";", "\t"])
+    @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "latin-1"])
+    def test_delimited_text(self, tmp_path, separator, encoding):
+        path = tmp_path / "t.csv"
+        self.FRAME.to_csv(path, index=False, sep=separator, encoding=encoding)
+        found = read_table(path, "tsv" if separator == "\t" else "csv", encoding=encoding.removesuffix("-sig"))
+        assert found.to_dict("list") == self.FRAME.to_dict("list")
+
+    def test_json_lines(self, tmp_path):
+        (tmp_path / "t.jsonl").write_text('{"a": 1, "b": "x"}\n\n{"a": null, "c": [2]}\n', encoding="utf-8")
+        found = read_table(tmp_path / "t.jsonl", "jsonl")
+        assert found.columns.tolist() == ["a", "b", "c"]
+        assert found.loc[0, "a"] == 1
+        assert found.isna().to_numpy().tolist() == [[False, False, True], [True, True, False]]
+
+    def test_parquet(self, tmp_path):
+        self.FRAME.to_parquet(tmp_path / "t.parquet")
+        assert read_table(tmp_path / "t.parquet", "parquet").to_dict("list") == self.FRAME.to_dict("list")
+
+    @pytest.mark.parametrize(
+        ("format", "text", "message"),
+        [
+            ("csv", "a,b\n1,2\n3\n", "row 2 must have 2 cells like the header; got 1"),
+            ("csv", "a,b\n1,2,3\n", "row 1 must have 2 cells like the header; got 3"),
+            ("jsonl", '{"a": 1}\n{"a": \n', "line 2 is not JSON: Expecting value at character"),
+            ("jsonl", "\n[1, 2]\n", r"line 2 must be a JSON object, such as .*; got '\[1, 2\]'"),
+            ("parquet", "no parquet", "cannot be read as a Parquet file"),
+        ],
+    )
+    def test_damaged(self, tmp_path, format, text, message):
+        path = tmp_path / "t"
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(FileError, match=message) as raised:
+            read_table(path, format)
+        assert str(raised.value).startswith(str(path))

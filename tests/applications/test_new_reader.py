@@ -5,11 +5,12 @@ import json
 import numpy as np
 import pytest
 
-from gsnmf.datasets import FileError, LabelledMatrix, read_matrix, readers
+from gsnmf.datasets import FileError, LabelledMatrix, read_matrix
+from gsnmf.datasets.readers import FORMATS, Format
 from gsnmf.datasets.readers.files import reading
 
 
-def read_json_table(path):
+def read_json_table(path, options):
     """Read ``{"rows": [...], "columns": [...], "entries": [[...], ...]}``."""
     with reading(path, "a table in JSON"):
         table = json.loads(path.read_text(encoding="utf-8"))
@@ -21,8 +22,7 @@ def read_json_table(path):
 @pytest.fixture(autouse=True)
 def registered(monkeypatch):
     """The entry as if it stood in ``datasets/readers/__init__.py``."""
-    entry = readers._Format((".json",), lambda path, options: read_json_table(path))
-    monkeypatch.setitem(readers._FORMATS, "json", entry)
+    monkeypatch.setitem(FORMATS, "json", Format((".json",), read_json_table))
 
 
 def test_it_reads_names_and_entries(tmp_path):

@@ -11,10 +11,12 @@ import numpy as np
 from gsnmf.matrix import Matrix
 from gsnmf.matrix.input import MissingValues, Negative
 from gsnmf.matrix.observed import Observed
-from gsnmf.matrix.validation import OF_FILES
+from gsnmf.matrix.validation import Hints
 from gsnmf.problem import Problem
 from gsnmf.records import Record
 from gsnmf.support.arrays import Axis, Floats, RawMatrix
+
+_OPTIONS_OF_READERS = Hints("missing_values=numpy.nan", 'negative="clip"')
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +97,7 @@ class LabelledMatrix(Record):
             missing_values=missing_values,
             negative=negative,
             name=self.source or "matrix",
-            hints=OF_FILES if self.source else None,
+            hints=_OPTIONS_OF_READERS if self.source else None,
         )
 
     def row_name(self, index: int) -> str:
