@@ -24,7 +24,7 @@ from gsnmf._parallel import single_threaded_blas
 from gsnmf.datasets import Planted, planted
 from gsnmf.functions import factorize
 from gsnmf.matrix.input import observe
-from gsnmf.nmf.hierarchical_least_squares import hals
+from gsnmf.nmf import hals
 from gsnmf.support.arrays import Doubles, Flags, Indices
 from gsnmf.weights import fit_weights
 from gsnmf.weights.observed import solve_observed_weights

@@ -42,7 +42,7 @@ PRIVATE = [
     "convex.solve",
     "diagnostics",
     "factorization",
-    "nmf.observed_hals",
+    "nmf.alternating",
     "search",
     "weights",
 ]

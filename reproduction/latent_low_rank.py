@@ -39,7 +39,7 @@ ECML PKDD 2013, doi:10.1007/978-3-642-40991-2_15.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -49,8 +49,8 @@ from sklearn.exceptions import ConvergenceWarning
 from gsnmf.matrix import wrap_in_memory
 from gsnmf.matrix.protocol import Matrix
 from gsnmf.matrix.validation import check_count, check_positive
+from gsnmf.nmf import LowRankResult
 from gsnmf.nmf.alternating import inner
-from gsnmf.nmf.results import LowRankResult
 from gsnmf.support.arrays import Floats
 from gsnmf.support.reasons import StopReason
 from gsnmf.support.warning import warn_caller
@@ -65,7 +65,7 @@ _IMBALANCE, _ADAPTATION, _ADAPTIVE_ITERATIONS = 10.0, 2.0, 100
 _Triple: TypeAlias = tuple[Floats, Floats, Floats]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class LatentLowRankResult(LowRankResult):
     """A matrix that represents itself from both sides, M ~ M X + L M, held in factors: W H = M X + L M.
 
@@ -90,8 +90,8 @@ class LatentLowRankResult(LowRankResult):
     <StopReason.CLOSED_FORM: 'closed form'>
     """
 
-    X_factors: tuple[Floats, Floats] = field(repr=False)
-    L_factors: tuple[Floats, Floats] = field(repr=False)
+    X_factors: tuple[Floats, Floats]
+    L_factors: tuple[Floats, Floats]
     objective: float
     optimality: float
     stop_reason: StopReason

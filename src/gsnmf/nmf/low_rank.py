@@ -21,7 +21,9 @@ its Applications 261 (1997), doi:10.1016/S0024-3795(96)00301-1.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -32,8 +34,107 @@ from gsnmf.matrix import InMemoryMatrix, wrap_in_memory
 from gsnmf.matrix.protocol import Matrix
 from gsnmf.matrix.singular_values import singular_triplets
 from gsnmf.matrix.validation import check_count, check_indices
-from gsnmf.nmf.results import CURResult, SVDResult
+from gsnmf.records import Record
 from gsnmf.support.arrays import Floats, Indices
+from gsnmf.support.formatting import ShownAsTable, Table
+
+_N_STRONGEST = 8
+"""Columns and rows of each factor that a table shows."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class LowRankResult(ShownAsTable, Record):
+    """A matrix approximated by a product, M ~ W H.
+
+    Attributes
+    ----------
+    W : array, shape (m, r)
+    H : array, shape (r, n)
+    relative_error : float
+        ||M - W H||_F / ||M||_F; zero for a zero matrix.
+    n_iterations : int
+    converged : bool
+        Whether the optimality conditions hold to the tolerance.
+
+    Examples
+    --------
+    >>> from gsnmf.nmf import truncated_svd
+    >>> result = truncated_svd([[1, 0, 2], [0, 1, 2], [0, 0, 1]], 2)
+    >>> result
+    SVDResult: 3 x 3 by 2 factors, quality 90.42 %
+    >>> result.W.shape, result.H.shape
+    ((3, 2), (2, 3))
+    """
+
+    W: Floats
+    H: Floats
+    relative_error: float
+    n_iterations: int = 1
+    converged: bool = True
+
+    @property
+    def quality(self) -> float:
+        """One minus the relative error."""
+        return 1.0 - self.relative_error
+
+    @property
+    def table(self) -> Table:
+        """One row per factor: its part of the sum of all norms, and the columns and rows in which it is strongest."""
+        sizes = np.linalg.norm(self.W, axis=0) * np.linalg.norm(self.H, axis=1)
+        shares = sizes / (sizes.sum() or 1.0)
+        columns, rows = (np.argsort(-np.abs(side), kind="stable")[:, :_N_STRONGEST] for side in (self.H, self.W.T))
+        parts = zip(shares, columns, rows, strict=True)
+        lines = tuple(
+            (k, float(share), tuple(js.tolist()), tuple(i.tolist())) for k, (share, js, i) in enumerate(parts)
+        )
+        return Table(("factor", "share", "columns", "rows"), lines, repr(self))
+
+    def __repr__(self) -> str:
+        (m, r), n = self.W.shape, self.H.shape[1]
+        ended = "" if self.converged else f", not converged after {self.n_iterations} iterations"
+        return f"{type(self).__name__}: {m} x {n} by {r} factors, quality {100 * self.quality:.4g} %{ended}"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class SVDResult(LowRankResult):
+    """A truncated singular value decomposition, W = U diag(singular_values) and H = V'.
+
+    Attributes
+    ----------
+    singular_values : array, shape (r,)
+        In decreasing order.
+
+    Examples
+    --------
+    >>> from gsnmf.nmf import truncated_svd
+    >>> truncated_svd([[3.0, 0.0], [0.0, 4.0]], 1).singular_values
+    array([4.])
+    """
+
+    singular_values: Floats
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class CURResult(LowRankResult):
+    """A matrix approximated from its own columns and rows, M ~ C U R: W = C U and H = R.
+
+    Attributes
+    ----------
+    columns, rows : int arrays
+        C = M[:, columns] and R = M[rows, :].
+    U : array, shape (number of columns, number of rows)
+
+    Examples
+    --------
+    >>> from gsnmf.nmf import cur
+    >>> result = cur([[1, 0, 2], [0, 1, 2], [0, 0, 1]], 2)
+    >>> result.columns.size, result.rows.size, result.U.shape
+    (2, 2, (2, 2))
+    """
+
+    columns: Indices
+    rows: Indices
+    U: Floats
 
 
 def truncated_svd(matrix: Any, rank: Any) -> SVDResult:
@@ -70,19 +171,13 @@ def truncated_svd(matrix: Any, rank: Any) -> SVDResult:
     True
     """
     held = wrap_in_memory(matrix)
-    limit = min(held.shape)
-    rank = check_count(rank, "rank")
-    if rank > limit:
-        raise ValueError(f"rank must be in [1, {limit}] for the SVD of a matrix of shape {held.shape}; got {rank}.")
-    U, values, V = singular_triplets(held, rank)
+    U, values, V = singular_triplets(held, _check_rank(rank, held, "for the SVD of"))
     W = U * values
     explained = float(np.vdot(values.astype(np.float64), values.astype(np.float64)))
     return SVDResult(
         W=np.ldexp(W, held.exponent),
         H=V.T,
         relative_error=_relative_error(held, explained, W, V.T),
-        n_iterations=1,
-        converged=True,
         singular_values=np.ldexp(values, held.exponent),
     )
 
@@ -140,8 +235,6 @@ def cur(
         W=left @ (core @ right_inverse.T),
         H=np.ldexp(held.T.columns(rows).T, held.exponent),
         relative_error=_relative_error(held, explained, left @ core, right.T),
-        n_iterations=1,
-        converged=True,
         columns=columns,
         rows=rows,
         U=np.ldexp(left_inverse @ core @ right_inverse.T, -held.exponent),
@@ -182,26 +275,21 @@ def skeleton(matrix: Any, rank: Any = None, *, columns: Any = None, rows: Any = 
     C, R = held.columns(columns), held.T.columns(rows).T
     U = np.asarray(linalg.pinv(C[rows]), dtype=held.dtype)
     W = C @ U
-    squared_error = held.squared_residual(W, R)
     return CURResult(
         W=W,
         H=np.ldexp(R, held.exponent),
-        relative_error=_root_ratio(squared_error, held.squared_norm),
-        n_iterations=1,
-        converged=True,
+        relative_error=_root_ratio(held.squared_residual(W, R), held.squared_norm),
         columns=columns,
         rows=rows,
         U=np.ldexp(U, -held.exponent),
     )
 
 
-def _check_size(rank: Any, shape: tuple[int, int]) -> int:
-    """How many columns and rows to choose."""
-    if rank is None:
-        raise ValueError("rank must be given if columns or rows are left out: it says how many to choose.")
-    limit, size = min(shape), check_count(rank, "rank")
+def _check_rank(rank: Any, matrix: Matrix, purpose: str) -> int:
+    """A rank of at most the smaller dimension."""
+    limit, size = min(matrix.shape), check_count(rank, "rank")
     if size > limit:
-        raise ValueError(f"rank must be in [1, {limit}] to choose from a matrix of shape {shape}; got {size}.")
+        raise ValueError(f"rank must be in [1, {limit}] {purpose} a matrix of shape {matrix.shape}; got {size}.")
     return size
 
 
@@ -209,12 +297,13 @@ def _chosen(
     matrix: InMemoryMatrix, rank: Any, columns: Any, rows: Any, choose: Callable[[Floats], Indices]
 ) -> tuple[Indices, Indices]:
     """The given columns and rows, checked; those left out are chosen by the leading singular vectors."""
-    m, n = matrix.shape
     if columns is None or rows is None:
-        U, _, V = singular_triplets(matrix, _check_size(rank, (m, n)))
+        if rank is None:
+            raise ValueError("rank must be given if columns or rows are left out: it says how many to choose.")
+        U, _, V = singular_triplets(matrix, _check_rank(rank, matrix, "to choose from"))
         columns = choose(V) if columns is None else columns
         rows = choose(U) if rows is None else rows
-    return check_indices(columns, n, "columns"), check_indices(rows, m, "rows")
+    return check_indices(columns, matrix.shape[1], "columns"), check_indices(rows, matrix.shape[0], "rows")
 
 
 def _pivots(vectors: Floats) -> Indices:
@@ -248,4 +337,4 @@ def _relative_error(matrix: Matrix, explained: float, W: Floats, H: Floats) -> f
 
 
 def _root_ratio(squared: float, scale: float) -> float:
-    return float(np.sqrt(squared / scale)) if scale > 0 else 0.0
+    return math.sqrt(squared / scale) if scale > 0 else 0.0

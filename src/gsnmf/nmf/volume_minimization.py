@@ -30,7 +30,7 @@ doi:10.1109/ICASSP.2019.8682280.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -39,60 +39,33 @@ from scipy import linalg
 from gsnmf._kernels.coordinate_descent import descend
 from gsnmf._kernels.simplex import descend_on_simplex, project_on_simplex
 from gsnmf._parallel import blas_threads
-from gsnmf.matrix import InMemoryMatrix, Matrix, wrap_in_memory
+from gsnmf.matrix import InMemoryMatrix, wrap_in_memory
 from gsnmf.matrix.validation import check_count, check_positive, check_rank
 from gsnmf.nmf.alternating import (
-    Point,
+    LITTLE,
+    Factors,
+    NMFResult,
     change,
     extrapolated,
     inner,
-    iterate,
+    minimize,
     n_sweeps,
     relative_violation,
     squared_violation,
     times,
     warn_unless_converged,
 )
-from gsnmf.nmf.initialization import NAMED_STARTS, initial_factors
-from gsnmf.nmf.results import NMFResult
+from gsnmf.nmf.least_squares import NAMED_STARTS, initial_factors
 from gsnmf.selection.successive_projection import successive_projection
 from gsnmf.support.arrays import Floats
 
 DEFAULT_TOLERANCE = 1e-3
 DEFAULT_MAX_ITERATIONS = 1000
 
-_EPSILON = 0.1
-"""Sweeps over W and gradient steps on H end when one moves less than this fraction of the first."""
 _MAX_STEPS = 10
 """Largest number of gradient steps on H per iteration."""
-_FIRST_STEPS, _FIRST_EPSILON = 200, 1e-3
-"""Largest number of gradient steps on H for the starting columns of W."""
-
-
-@dataclass(frozen=True)
-class _Model:
-    """The objective without its data."""
-
-    weight: float
-    """lambda."""
-    delta: float
-    scale: float
-    """s^2."""
-    sum_to_one: bool
-
-    def shrunk(self, gram: Floats) -> Floats:
-        """W'W / s^2 + delta I."""
-        return np.asarray(gram / self.scale + self.delta * np.eye(len(gram)), dtype=np.float64)
-
-    def volume(self, gram: Floats) -> float:
-        """Its logarithmic determinant."""
-        return float(np.linalg.slogdet(self.shrunk(gram))[1])
-
-    def bound(self, gram: Floats) -> Floats:
-        """Twice the gradient of lambda times the volume with respect to W'W."""
-        inverse = linalg.inv(self.shrunk(gram), check_finite=False)
-        symmetric = (inverse + inverse.T) * (self.weight / self.scale)
-        return np.asarray(symmetric, dtype=gram.dtype)
+_FIRST_STEPS, _FIRST_LITTLE = 200, 1e-3
+"""Limits of the gradient steps on H for the starting columns of W, which are not repeated."""
 
 
 def minimum_volume(
@@ -159,8 +132,8 @@ def minimum_volume(
     held = wrap_in_memory(matrix)
     rank = check_rank(rank, held.shape)
     with blas_threads(held.n_stored * rank):
-        start = _start(held, rank, init, sum_to_one, np.random.default_rng(random_state))
-        result = _solve(held, start, held.n_stored, (weight, delta, sum_to_one), tolerance, max_iterations)
+        W, H = _start(held, rank, init, sum_to_one, np.random.default_rng(random_state))
+        result = _fit(held, W, H, (weight, delta, sum_to_one), tolerance, max_iterations)
     warn_unless_converged(result, tolerance, "gsnmf.nmf.minimum_volume")
     return result
 
@@ -168,7 +141,7 @@ def minimum_volume(
 def _start(
     matrix: InMemoryMatrix, rank: int, init: Any, sum_to_one: bool, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
-    """W' and the best H for it: W as it is given or chosen, scaled so that the H that came with it is feasible."""
+    """W' as it is given or chosen, scaled so that the H that came with it is feasible, and the best H for it."""
     if isinstance(init, str) and init == "spa-columns":
         chosen = matrix.columns(successive_projection(matrix, rank, axis="columns").columns).T
         noise = np.abs(rng.standard_normal((rank - len(chosen), matrix.shape[0]))) * (chosen.max(initial=0.0) / 10)
@@ -181,76 +154,80 @@ def _start(
         largest = H.sum(axis=0).max() or H.dtype.type(1)
         W, H = W * largest, H / largest
     project_on_simplex(H, sum_to_one)
-    descend_on_simplex(H, times(matrix.T, W), W @ W.T, sum_to_one, _FIRST_STEPS, _FIRST_EPSILON)
+    descend_on_simplex(H, times(matrix.T, W), W @ W.T, sum_to_one, _FIRST_STEPS, _FIRST_LITTLE)
     return W, H
 
 
-def _solve(
-    matrix: Matrix,
-    start: tuple[Floats, Floats],
-    n_stored: int,
+def _fit(
+    matrix: InMemoryMatrix,
+    W: Floats,
+    H: Floats,
     parameters: tuple[float, float, bool],
     tolerance: float,
     max_iterations: int,
 ) -> NMFResult:
-    W, H = start
     gram = W @ W.T
     relative_weight, delta, sum_to_one = parameters
     scale = float(np.trace(gram)) / len(W) or 1.0
+    error = 0.5 * matrix.squared_residual(W.T, H)
+    problem = _Volume(0.0, delta, scale, sum_to_one, n_sweeps(matrix.n_stored, *matrix.shape, len(W)))
+    problem = replace(problem, weight=relative_weight * error / max(1.0, abs(problem.volume(gram))))
+    objective = error + problem.weight * problem.volume(gram)
+    found = minimize(problem, Factors.of(matrix, W, H), objective, matrix.dtype, tolerance, max_iterations)
+    W, H = found.point.W, found.point.H
     squared_error = matrix.squared_residual(W.T, H)
-    balance = 0.5 * squared_error / max(1.0, abs(_Model(0.0, delta, scale, sum_to_one).volume(gram)))
-    model = _Model(relative_weight * balance, delta, scale, sum_to_one)
-    sweeps = n_sweeps(n_stored, *matrix.shape, len(W))
-    point, objective, optimality, stop_reason = iterate(
-        matrix,
-        Point(W, H, times(matrix.T, W), times(matrix, H)),
-        0.5 * squared_error + model.weight * model.volume(gram),
-        step=lambda now, before, momentum: _step(matrix, model, now, before, momentum, sweeps),
-        optimality=lambda point, objective: _optimality(matrix, model, point, objective),
-        tolerance=tolerance,
-        max_iterations=max_iterations,
-    )
-    squared_error = matrix.squared_residual(point.W.T, point.H)
-    norm = matrix.squared_norm
-    return NMFResult(
-        W=np.ldexp(point.W.T, matrix.exponent),
-        H=point.H,
-        relative_error=float(np.sqrt(squared_error / norm)) if norm > 0 else 0.0,
-        n_iterations=objective.size - 1,
-        converged=optimality <= tolerance,
-        optimality=optimality,
-        stop_reason=stop_reason,
-        objective=objective * (2.0 / norm if norm > 0 else 1.0),
-        weight=model.weight / norm if norm > 0 else 0.0,
-    )
+    return found.result(np.ldexp(W.T, matrix.exponent), H, squared_error, matrix.squared_norm, problem.weight)
 
 
-def _step(
-    matrix: Matrix, model: _Model, now: Point, before: Point, momentum: float, sweeps: int
-) -> tuple[Floats, Floats, Floats, float]:
-    gram = now.W @ now.W.T
-    H_ahead = extrapolated(now.H, before.H, momentum)
-    W = np.maximum(extrapolated(now.W, before.W, momentum), 0)
-    target = extrapolated(now.HM, before.HM, momentum)
-    descend(W, target, H_ahead @ H_ahead.T + model.bound(gram), sweeps, _EPSILON)
-    WM, new_gram = times(matrix.T, W), W @ W.T
-    W_ahead = extrapolated(W, now.W, momentum)
-    H = H_ahead.copy()
-    project_on_simplex(H, model.sum_to_one)
-    target = extrapolated(WM, now.WM, momentum)
-    descend_on_simplex(H, target, W_ahead @ W_ahead.T, model.sum_to_one, _MAX_STEPS, _EPSILON)
-    rise = change(now.W, W, now.HM, now.H @ now.H.T) + change(now.H, H, WM, new_gram)
-    rise += model.weight * (model.volume(new_gram) - model.volume(gram))
-    return W, H, WM, -rise
+@dataclass(frozen=True)
+class _Volume:
+    """The error plus lambda times the logarithm of the volume."""
 
+    weight: float
+    """lambda."""
+    delta: float
+    scale: float
+    """s^2."""
+    sum_to_one: bool
+    sweeps: int
 
-def _optimality(matrix: Matrix, model: _Model, point: Point, objective: float) -> float:
-    gram = point.W @ point.W.T
-    squared_error = 2.0 * (objective - model.weight * model.volume(gram))
-    violation = squared_violation(point.W, point.HM, point.H @ point.H.T + model.bound(gram))
-    trace = gram.dtype.type(max(np.trace(gram), np.finfo(gram.dtype).tiny))
-    moved = point.H - (gram @ point.H - point.WM) / trace
-    project_on_simplex(moved, model.sum_to_one)
-    moved -= point.H
-    violation += float(trace) * inner(moved, moved)
-    return relative_violation(violation, squared_error, matrix.squared_norm)
+    def shrunk(self, gram: Floats) -> Floats:
+        """W'W / s^2 + delta I."""
+        return np.asarray(gram / self.scale + self.delta * np.eye(len(gram)), dtype=np.float64)
+
+    def volume(self, gram: Floats) -> float:
+        """Its logarithmic determinant."""
+        return float(np.linalg.slogdet(self.shrunk(gram))[1])
+
+    def bound(self, gram: Floats) -> Floats:
+        """Twice the gradient of lambda times the volume with respect to W'W."""
+        inverse = linalg.inv(self.shrunk(gram), check_finite=False)
+        symmetric = (inverse + inverse.T) * (self.weight / self.scale)
+        return np.asarray(symmetric, dtype=gram.dtype)
+
+    def step(self, now: Factors, before: Factors, momentum: float) -> tuple[Factors, float]:
+        gram = now.W @ now.W.T
+        H_ahead = extrapolated(now.H, before.H, momentum)
+        W = np.maximum(extrapolated(now.W, before.W, momentum), 0)
+        target = extrapolated(now.HM, before.HM, momentum)
+        descend(W, target, H_ahead @ H_ahead.T + self.bound(gram), self.sweeps, LITTLE)
+        WM, new_gram = times(now.matrix.T, W), W @ W.T
+        W_ahead = extrapolated(W, now.W, momentum)
+        H = H_ahead.copy()
+        project_on_simplex(H, self.sum_to_one)
+        target = extrapolated(WM, now.WM, momentum)
+        descend_on_simplex(H, target, W_ahead @ W_ahead.T, self.sum_to_one, _MAX_STEPS, LITTLE)
+        rise = change(now.W, W, now.HM, now.H @ now.H.T) + change(now.H, H, WM, new_gram)
+        rise += self.weight * (self.volume(new_gram) - self.volume(gram))
+        return Factors(now.matrix, W, H, WM), -rise
+
+    def violation(self, now: Factors, objective: float) -> float:
+        gram = now.W @ now.W.T
+        squared_error = 2.0 * (objective - self.weight * self.volume(gram))
+        squared = squared_violation(now.W, now.HM, now.H @ now.H.T + self.bound(gram))
+        trace = gram.dtype.type(max(np.trace(gram), np.finfo(gram.dtype).tiny))
+        moved = now.H - (gram @ now.H - now.WM) / trace
+        project_on_simplex(moved, self.sum_to_one)
+        moved -= now.H
+        squared += float(trace) * inner(moved, moved)
+        return relative_violation(squared, squared_error, now.matrix.squared_norm)
