@@ -38,7 +38,7 @@ from gsnmf._kernels.coordinate_descent import descend
 from gsnmf._kernels.observed_descent import descend_rows
 from gsnmf._kernels.observed_entries import residuals
 from gsnmf._parallel import blas_threads
-from gsnmf.matrix import InMemoryMatrix, wrap_in_memory
+from gsnmf.matrix import InMemoryMatrix, Matrix, wrap_in_memory
 from gsnmf.matrix.input import MissingValues
 from gsnmf.matrix.observed import Observed
 from gsnmf.matrix.singular_values import singular_triplets
@@ -140,7 +140,7 @@ def hals(
         raise ValueError(f"n_restarts must be 1 unless init is 'random', for it would repeat itself; got {n_restarts}.")
     rng = np.random.default_rng(random_state)
     if missing_values is None and entry_weights is None:
-        held: InMemoryMatrix | Observed = wrap_in_memory(matrix)
+        held: Matrix | Observed = wrap_in_memory(matrix)
     else:
         problem = Problem.of(matrix, missing_values=missing_values, entry_weights=entry_weights)
         problem.warn()

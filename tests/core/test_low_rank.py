@@ -1,3 +1,5 @@
+"""Truncated SVD, CUR and pseudo-skeletons against NumPy, and what the results of `gsnmf.nmf` have in common."""
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -6,7 +8,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import gsnmf
-from gsnmf.nmf import cur, skeleton, truncated_svd
+from gsnmf.nmf import cur, hals, minimum_volume, skeleton, truncated_svd
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -19,6 +21,21 @@ def product(shape, rank, seed=0, density=0.7):
 
 def relative(matrix, approximation):
     return np.linalg.norm(matrix - approximation) / np.linalg.norm(matrix)
+
+
+@pytest.mark.parametrize("function", [cur, hals, minimum_volume, skeleton, truncated_svd])
+def test_results_compare_and_are_shown(function):
+    matrix = np.random.default_rng(0).random((12, 10))
+    options = {} if function in (skeleton, truncated_svd) else {"random_state": 0}
+    result = function(matrix, 3, **options)
+    assert result == function(matrix, 3, **options)
+    assert result != function(matrix, 2, **options)
+    assert f"{type(result).__name__}: 12 x 10 by 3 factors, quality" in repr(result)
+    assert "\n" not in repr(result)
+    frame = result.to_frame()
+    assert frame["share"].sum() == pytest.approx(1)
+    largest = [tuple(np.argsort(-np.abs(row), kind="stable")[:8]) for row in result.H]
+    assert frame["columns"].tolist() == largest
 
 
 class TestTruncatedSVD:

@@ -1,3 +1,5 @@
+"""NMF by HALS, on whole matrices and on observed entries."""
+
 import math
 import warnings
 
@@ -18,6 +20,7 @@ from gsnmf.datasets import fully_random
 from gsnmf.nmf import hals, truncated_svd
 
 SEEDS = st.integers(0, 2**32 - 1)
+NAN = float("nan")
 
 
 def quietly(matrix, rank, **options):
@@ -315,3 +318,60 @@ def test_faces_as_in_the_paper(paper):
     data = paper("CBCL")
     result = quietly(data.matrix, data.rank, max_iterations=150, random_state=0)
     assert 100 * result.quality > data.published["nmf"] - 0.1
+
+
+class TestObservedEntries:
+    @pytest.fixture
+    def matrix(self):
+        rng = np.random.default_rng(0)
+        return rng.random((40, 3)) @ rng.random((3, 30)) * (1 + 0.01 * rng.standard_normal((40, 30)))
+
+    @pytest.fixture
+    def holed(self, matrix):
+        return np.where(np.random.default_rng(1).random(matrix.shape) < 0.4, NAN, matrix)
+
+    @pytest.fixture
+    def result(self, holed):
+        return hals(holed, 3, missing_values=NAN, random_state=0)
+
+    def test_holes_are_predicted(self, matrix, holed, result):
+        holes = np.isnan(holed)
+        assert result.converged
+        assert np.all(np.diff(result.objective) <= 0)
+        assert min(result.W.min(), result.H.min()) >= 0
+        residual = (result.W @ result.H - matrix)[holes]
+        assert np.linalg.norm(residual) < 0.02 * np.linalg.norm(matrix[holes])
+        seen = (result.W @ result.H - matrix)[~holes]
+        assert result.relative_error == pytest.approx(np.linalg.norm(seen) / np.linalg.norm(matrix[~holes]))
+        assert result.objective[-1] == pytest.approx(result.relative_error**2)
+
+    def test_each_factor_is_optimal_for_the_other(self, holed, result):
+        fine = hals(holed, 3, missing_values=NAN, init=(result.W, result.H), tolerance=1e-7, max_iterations=5000)
+        for i in range(5):
+            seen = ~np.isnan(holed[i])
+            assert_allclose(fine.W[i], nnls(fine.H[:, seen].T, holed[i, seen])[0], atol=1e-5 * fine.W.max())
+
+    def test_every_way_to_say_it(self, matrix, holed, result):
+        rows, columns = np.nonzero(~np.isnan(holed))
+        sparse = sp.coo_array((matrix[rows, columns], (rows, columns)), shape=matrix.shape)
+        for other in (
+            hals(sparse, 3, missing_values="unstored", random_state=0),
+            hals(matrix, 3, entry_weights=2.0 * ~np.isnan(holed), random_state=0),
+        ):
+            assert other.relative_error == pytest.approx(result.relative_error, rel=1e-2)
+
+    def test_without_holes_nothing_changes(self, matrix):
+        plain, ours = (hals(matrix, 3, random_state=0, **options) for options in ({}, {"missing_values": NAN}))
+        assert_array_equal(plain.W, ours.W)
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"init": "nndsvd"}, "init must be 'random' or a pair"),
+            ({"init": (np.ones((2, 2)), np.ones((3, 30)))}, "W of init must have shape"),
+            ({"missing_values": "unstored"}, "dense"),
+        ],
+    )
+    def test_wrong_input(self, holed, options, message):
+        with pytest.raises(ValueError, match=message):
+            hals(holed, 3, **{"missing_values": NAN, **options})
