@@ -29,8 +29,8 @@ from sklearn.decomposition import NMF
 from sklearn.metrics import normalized_mutual_info_score, silhouette_score
 
 from benchmarks._measuring import load, machine_facts, main, print_table, seconds
+from benchmarks._simulated_cells import simulated_cells
 from gsnmf.applications.marker_genes.markers import listed_genes, markers
-from gsnmf.datasets.simulated_cells import simulated_cells
 from gsnmf.support.arrays import Floats
 
 _BLOOD: dict[str, tuple[str, ...]] = {

@@ -9,11 +9,11 @@ import scipy.sparse as sp
 from scipy.optimize import nnls
 from sklearn.metrics import normalized_mutual_info_score
 
+from benchmarks._simulated_cells import simulated_cells
 from gsnmf.applications import markers
 from gsnmf.applications.marker_genes.factors import equal_batches, even_sample, variability
 from gsnmf.applications.marker_genes.markers import listed_genes
 from gsnmf.datasets.readers import FileError, annotated, read_matrix
-from gsnmf.datasets.simulated_cells import simulated_cells
 
 anndata = pytest.importorskip("anndata", reason="marker genes need anndata")
 pandas = pytest.importorskip("pandas")

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import gsnmf
+from benchmarks._simulated_cells import simulated_cells
 from gsnmf.applications import markers
-from gsnmf.datasets.simulated_cells import simulated_cells
 
 pytest.importorskip("anndata", reason="marker genes need anndata")
 pytest.importorskip("selenium.webdriver", reason="selenium is not installed")

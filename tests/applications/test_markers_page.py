@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks._simulated_cells import simulated_cells
 from gsnmf.applications import markers, plot_markers
 from gsnmf.applications.marker_genes.cell_report import cell_map, gather_cells, render_cells, usual_labels
 from gsnmf.applications.marker_genes.plots import find_embedding, group_expression
 from gsnmf.commands import run
-from gsnmf.datasets.simulated_cells import simulated_cells
 
 anndata = pytest.importorskip("anndata", reason="marker genes need anndata")
 pandas = pytest.importorskip("pandas")

@@ -28,9 +28,9 @@ from gsnmf.commands.progress import stages
 from gsnmf.commands.ranks import parse_rank
 from gsnmf.commands.tables import print_factors, print_qualities
 from gsnmf.commands.wishes import read_wishes
+from gsnmf.datasets.labelled import normalize_rows, tf_idf
 from gsnmf.datasets.readers import FORMATS, STREAMED_FORMATS, LabelledMatrix, read_matrix
 from gsnmf.datasets.readers.files import STANDARD_INPUT
-from gsnmf.datasets.weighting import normalize_rows, tf_idf
 from gsnmf.diagnostics import NO_COMPARISON, compare
 from gsnmf.factorization.missing import solve_held
 from gsnmf.factorization.path import Request

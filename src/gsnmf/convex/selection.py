@@ -80,10 +80,10 @@ def convex_selection(
     """Columns and rows by the convex model.
 
     With a pair (n_columns, n_rows): those of the largest diagonal entries for lambda~ = 0.5, ties settled by the true
-    error. With one number: in order of importance or by the largest of both diagonals (`gsnmf.convex.postprocess`), the
-    best by the true error along a descending path of lambda~. If the gap is not reached, a warning says so. ``start``
-    is the GSPA selection (SPA for one axis) of the same rank, if already known. With ``limits``, the model
-    is solved without what is excluded, and the choice is in order of importance after what is included.
+    error. With one number: in order of importance or by the largest of both diagonals, the best by the true error along
+    a descending path of lambda~. If the gap is not reached, a warning says so. ``start`` is the GSPA selection (SPA for
+    one axis) of the same rank, if already known. With ``limits``, the model is solved without what is excluded, and the
+    choice is in order of importance after what is included.
     """
     matrix = matrix.in_one_order()
     size = rank if isinstance(rank, int) else sum(rank)
