@@ -153,6 +153,7 @@ class TestResult:
         np.testing.assert_array_equal(scaled.abundances, found_by.abundances)
         np.testing.assert_allclose(scaled.residual_map, np.ldexp(found_by.residual_map.astype(float), exponent))
         assert scaled.relative_error == found_by.relative_error
+        np.testing.assert_array_equal(scaled.angles, found_by.angles)
 
     def test_numbers_near_the_limits_of_single_precision(self, scene, method):
         for unit in (2.0**-130, 2.0**100):

@@ -60,6 +60,10 @@ class TestCommand:
         assert run([*arguments, "--quiet"]) == 0
         assert capsys.readouterr().out == "o/report.html\n"
 
+    def test_range(self, here, capsys):
+        assert run(["unmix", "scene.npy", "--rank", "2-9999999999", "--method", "spa", "--json"]) == 0
+        assert 2 <= json.loads(capsys.readouterr().out)["n_endmembers"] <= 16
+
     def test_mask(self, here):
         mask = np.ones((12, 10), dtype=bool)
         mask[:6] = False
@@ -77,7 +81,8 @@ class TestCommand:
     @pytest.mark.parametrize(
         ("options", "code", "message"),
         [
-            (["-r", "0"], 2, "--endmembers must be a positive integer or auto; got '0'"),
+            (["-r", "0"], 2, "--rank must be a positive integer"),
+            (["-r", "2,1"], 2, "--endmembers must be a positive integer, a range such as 2-9, or auto; got '2,1'"),
             (["-r", "2", "--unit", "nm"], 2, "--unit has no effect without --wavelengths"),
             (["-r", "2", "--seed", "1"], 2, "--seed has no effect with --method auto on 120 pixels"),
             (["-r", "2", "--key", "a"], 1, "key has no meaning here"),

@@ -6,7 +6,7 @@ import json
 import time
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import typer
@@ -23,6 +23,7 @@ from gsnmf.applications.unmixing.unmixing_result import Unmixing
 from gsnmf.commands.factorize import check_writable, provenance
 from gsnmf.commands.options import AsJson, Quiet
 from gsnmf.commands.progress import stages
+from gsnmf.commands.ranks import parse_rank
 from gsnmf.support.atomic_files import atomic_files
 
 _FILES = ("result.npz", "spectra.csv", "summary.json", "report.html")
@@ -56,7 +57,7 @@ Examples:
 \b
   gsnmf unmix scene.npy --endmembers 4 --wavelengths nanometres.txt
   gsnmf unmix flight.hdr --endmembers 6 --method vca --seed 1
-  gsnmf unmix scene.mat --key cube --endmembers auto --no-sum-to-one
+  gsnmf unmix scene.mat --key cube --endmembers 2-12 --no-sum-to-one
 """
 
 EPILOG = "\n".join(
@@ -66,9 +67,15 @@ EPILOG = "\n".join(
 
 def unmix(
     file: Annotated[Path, typer.Argument(help="Spectral image.", readable=False)],
-    endmembers: Annotated[
+    rank: Annotated[
         str,
-        typer.Option("--endmembers", "--rank", "-r", metavar="N|auto", help="How many materials; auto estimates it."),
+        typer.Option(
+            "--endmembers",
+            "--rank",
+            "-r",
+            metavar="N|A-B|auto",
+            help="How many materials; auto and ranges estimate it.",
+        ),
     ],
     wavelengths: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Wavelengths of the bands, one per line.")
@@ -106,7 +113,7 @@ def unmix(
     """Read, unmix, write and print; `HELP` says the rest."""
     if unit is not None and wavelengths is None and file.suffix.lower() not in (".hdr", ".npz", ".mat", ".nc", ".zarr"):
         raise typer.BadParameter("--unit has no effect without --wavelengths on a file that brings none.")
-    number = _parse_number(endmembers)
+    number = _parse_number(rank)
     folder = out or Path(f"{file.resolve().stem}-unmix")
     check_writable(folder)
     started = time.perf_counter()
@@ -140,12 +147,15 @@ def unmix(
     _print(folder, result, as_json, quiet)
 
 
-def _parse_number(text: str) -> Any:
+def _parse_number(text: str) -> int | range | Literal["auto"]:
     if text == "auto":
         return "auto"
-    if not text.isdecimal() or int(text) < 1:
-        raise typer.BadParameter(f"--endmembers must be a positive integer or auto; got {text!r}.")
-    return int(text)
+    number = parse_rank(text)
+    if isinstance(number, tuple):
+        raise typer.BadParameter(
+            f"--endmembers must be a positive integer, a range such as 2-9, or auto; got {text!r}."
+        )
+    return number
 
 
 def summary(result: Unmixing) -> dict[str, Any]:

@@ -105,5 +105,7 @@ def _pair(spectra: Any, others: Any) -> tuple[Doubles, Doubles]:
 
 
 def _unit(spectra: Doubles) -> Doubles:
-    lengths = np.linalg.norm(spectra, axis=1, keepdims=True)
-    return np.asarray(spectra / np.where(lengths > 0, lengths, 1.0))
+    largest = np.abs(spectra).max(axis=1, keepdims=True)  # squares of huge and tiny values are not representable
+    scaled = spectra / np.where(largest > 0, largest, 1.0)
+    lengths = np.linalg.norm(scaled, axis=1, keepdims=True)
+    return np.asarray(scaled / np.where(lengths > 0, lengths, 1.0))
