@@ -158,6 +158,12 @@ class TestWhatIsWritten:
         assert 2 <= len(data.uns["gsnmf"]["factors"]) <= 5
         assert data.uns["gsnmf"]["params"]["rank"] == str(rank)
 
+    def test_progress_is_told(self):
+        told = []
+        markers(planted(), 3, progress=told.append, **FAST)
+        stages = dict.fromkeys(status.stage for status in told)
+        assert [stage.split()[0] for stage in stages] == ["Choosing", "Fitting"]
+
     def test_calling_twice_replaces(self):
         data = markers(planted(), 3, **FAST)
         markers(data, 2, **FAST)

@@ -209,9 +209,16 @@ def test_without_labels_and_dates(collection):
 
 
 def test_progress_is_told(collection):
-    stages = []
-    topics(collection[0], 3, progress=stages.append, effort="fast")
+    told = []
+    topics(collection[0], 3, progress=told.append, effort="fast")
+    stages = dict.fromkeys(status.stage for status in told)
     assert [stage.split()[0] for stage in stages] == ["Counting", "Choosing", "Assigning"]
+    assert any(status.fraction is not None and "quality" in status.message for status in told)
+
+
+def test_progress_is_shown(collection, capsys):
+    topics(collection[0], 3, progress=True, effort="fast")
+    assert "[gsnmf] Counting words" in capsys.readouterr().err
 
 
 def test_models_are_equal_if_they_say_the_same(model, collection, tmp_path):

@@ -76,7 +76,6 @@ def markers(
         data = _read(file, backed)
         if groupby is not None:
             group_labels(data, groupby)  # an error now, not after the search
-        stage("Choosing marker genes and prototype cells")
         find_markers(
             data,
             asked,

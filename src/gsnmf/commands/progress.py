@@ -12,7 +12,9 @@ from gsnmf.support.progress import fraction_of, heard_by
 
 @contextmanager
 def stages(quiet: bool, count: int | None = None) -> Iterator[Callable[[str], None]]:
-    """A function to call when a stage begins; it shows nothing if quiet or without a terminal.
+    """Show stages: those that the library logs, and those for which the function given here is called.
+
+    Nothing is shown if quiet or without a terminal.
 
     Parameters
     ----------
@@ -52,15 +54,18 @@ def stages(quiet: bool, count: int | None = None) -> Iterator[Callable[[str], No
                 total, done = (1, fraction) if count is None else (count, begun - 1 + fraction)
                 progress.update(task, total=total, completed=done)
 
-        with announced_compilation(), heard_by(_Listener(listen)):
+        with announced_compilation(), heard_by(_Listener(begin, listen)):
             yield begin
 
 
 class _Listener(logging.Handler):
-    def __init__(self, listen: Callable[[str, float | None], None]) -> None:
+    def __init__(self, begin: Callable[[str], None], listen: Callable[[str, float | None], None]) -> None:
         super().__init__(logging.INFO)
-        self._listen = listen
+        self._begin, self._listen = begin, listen
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Pass a message on, with the part of the work that is done."""
-        self._listen(record.getMessage(), fraction_of(record))
+        """Begin a stage, or pass a message on with the part of the work that is done."""
+        if hasattr(record, "stage"):
+            self._begin(record.getMessage())
+        else:
+            self._listen(record.getMessage(), fraction_of(record))

@@ -107,7 +107,7 @@ def topics(
         listed: Any = _stop_words(stop_words) or ("english" if language is Language.english else None)
         options: dict[str, Any] = {"stop_words": listed, "min_df": min_df, "max_df": max_df, "ngrams": (1, ngrams)}
         model, notes = _fit(
-            texts, asked, options | {"effort": effort.value, "members": members, "stability": stability}, stage
+            texts, asked, options | {"effort": effort.value, "members": members, "stability": stability}
         )
         stage(f"Writing the page: quality {100 * model.result.quality:.1f} %")
         parameters = {
@@ -146,7 +146,7 @@ def _stop_words(path: Path | None) -> tuple[str, ...]:
     return () if path is None else read_lines(path)
 
 
-def _fit(texts: Texts, rank: Any, options: dict[str, Any], stage: Any) -> tuple[TopicModel, list[str]]:
+def _fit(texts: Texts, rank: Any, options: dict[str, Any]) -> tuple[TopicModel, list[str]]:
     from sklearn.exceptions import ConvergenceWarning
 
     from gsnmf.applications import topics as find
@@ -159,7 +159,6 @@ def _fit(texts: Texts, rank: Any, options: dict[str, Any], stage: Any) -> tuple[
             labels=texts.labels or None,
             ids=texts.ids,
             dates=texts.dates or None,
-            progress=stage,
             **options,
         )
     return model, [str(w.message) for w in caught if issubclass(w.category, ConvergenceWarning)]

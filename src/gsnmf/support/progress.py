@@ -1,15 +1,19 @@
 """The library's logger, and the progress of long computations.
 
 Progress is a message of the logger ``"gsnmf"`` at level INFO with the attribute ``fraction``, the fraction of the work
-that is done. A listener may draw a bar; `Bar` draws one with plain characters.
+that is done; a message with the attribute ``stage`` begins the next of several stages. A listener may draw a bar;
+`Bar` draws one with plain characters. `reported` implements the option ``progress=`` of public functions.
 """
 
 from __future__ import annotations
 
 import logging
+import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TextIO
 
 logger = logging.getLogger("gsnmf")
@@ -24,6 +28,11 @@ def log_progress(stage: str, done: float, total: float, quality: float) -> None:
     """Log how far a search is and what it has reached."""
     if logger.isEnabledFor(logging.INFO):
         logger.info("%s: quality %.2f %%", stage, 100 * quality, extra={"fraction": min(1.0, done / total)})
+
+
+def log_stage(name: str) -> None:
+    """Log that the next of several stages begins."""
+    logger.info("%s", name, extra={"stage": name})
 
 
 def fraction_of(record: logging.LogRecord) -> float | None:
@@ -43,6 +52,59 @@ def heard_by(handler: logging.Handler) -> Iterator[None]:
         logger.removeHandler(handler)
         logger.setLevel(before)
         handler.close()
+
+
+@dataclass(frozen=True)
+class Status:
+    """How far a computation is; what a function given as ``progress=`` is called with.
+
+    Attributes
+    ----------
+    stage : str
+        The current of several stages; empty for a computation without stages.
+    message : str
+        What is being done, or was found.
+    fraction : float or None
+        Fraction of the stage that is done, from 0 to 1, if known.
+    """
+
+    stage: str
+    message: str
+    fraction: float | None = None
+
+
+@contextmanager
+def reported(progress: bool | Callable[[Status], None] | None) -> Iterator[None]:
+    """Show what this thread logs within the block as a bar on standard error (True), or pass it to a function.
+
+    Examples
+    --------
+    >>> with reported(print):
+    ...     log_stage("Fitting")
+    ...     log_progress("balanced", 5, 10, 0.8631)
+    Status(stage='Fitting', message='Fitting', fraction=None)
+    Status(stage='Fitting', message='balanced: quality 86.31 %', fraction=0.5)
+    """
+    if not progress:
+        yield
+        return
+    handler = Bar(sys.stderr) if progress is True else _Caller(progress)
+    caller = threading.get_ident()
+    handler.addFilter(lambda record: record.thread == caller)
+    with heard_by(handler):
+        yield
+
+
+class _Caller(logging.Handler):
+    """Calls a function with the status that each message reports."""
+
+    def __init__(self, function: Callable[[Status], None]) -> None:
+        super().__init__(logging.INFO)
+        self._function, self._stage = function, ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._stage = getattr(record, "stage", self._stage)
+        self._function(Status(self._stage, record.getMessage(), fraction_of(record)))
 
 
 class Bar(logging.Handler):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
 
@@ -21,6 +21,7 @@ from gsnmf.applications.marker_genes.factors import (
 from gsnmf.support.arrays import Doubles, Floats, Indices
 from gsnmf.support.formatting import joined
 from gsnmf.support.optional import import_optional
+from gsnmf.support.progress import Status, log_stage, reported
 
 _log = logging.getLogger(__name__)
 
@@ -50,6 +51,7 @@ def markers(
     max_cells: int | None = 20_000,
     random_state: int = 0,
     copy: bool = False,
+    progress: bool | Callable[[Status], None] | None = None,
 ) -> Any:
     r"""Explain the expression of all genes in all cells by a few marker genes and a few prototype cells.
 
@@ -97,6 +99,8 @@ def markers(
         Of the sample.
     copy : bool
         Whether to leave ``adata`` as it is and annotate a copy.
+    progress : True or callable, optional
+        As for `gsnmf.applications.topics`.
 
     Returns
     -------
@@ -158,7 +162,11 @@ def markers(
         "max_cells": max_cells,
         "random_state": random_state,
     }
-    factors = choose_factors(cells, rank, **search)
+    with reported(progress):
+        log_stage("Choosing marker genes and prototype cells")
+        factors = choose_factors(cells, rank, **search)
+        log_stage("Fitting all cells")
+        fitted = fit_cells(cells, factors)
     parameters = {
         "rank": rank if isinstance(rank, int) else str(rank),
         "layer": layer,
@@ -169,7 +177,7 @@ def markers(
         **search,
         "n_genes": cells.shape[1],
     }
-    found = _annotation(adata, cells, factors, fit_cells(cells, factors), parameters)
+    found = _annotation(adata, cells, factors, fitted, parameters)
     target = adata.copy() if copy else adata
     for place, values in found.items():
         for name, value in values.items():

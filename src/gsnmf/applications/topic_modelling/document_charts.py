@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import rel_entr
 
 from gsnmf.applications.topic_modelling.topic_words import distributions
+from gsnmf.reports.charts import Frame
 from gsnmf.support.arrays import Doubles, Floats, Indices, Sparse
 from gsnmf.support.formatting import percent
 
@@ -177,18 +178,16 @@ def time_chart(periods: Sequence[str], totals: Indices, parts: Doubles, names: S
     names : sequence of str
         Names of the topics.
     """
-    used = np.flatnonzero(totals > 0)
-    top = float(parts[used].max(initial=0.0)) or 1.0
-    xs = np.round(4.0 + (_LINE_WIDTH - 8.0) * used / max(len(periods) - 1, 1), 1).tolist()
+    used = np.flatnonzero(totals > 0).tolist()
+    top = float(parts.max(initial=0.0)) or 1.0
+    frame = Frame((0.0, max(len(periods) - 1.0, 1.0)), (0.0, top), 4.0, _LINE_WIDTH - 4.0, 6.0, _LINE_HEIGHT - 2.0)
     lines = []
     for k, name in enumerate(names):
-        values = parts[used, k]
-        ys = np.round(_LINE_HEIGHT - 2.0 - (_LINE_HEIGHT - 8.0) * values / top, 1).tolist()
+        best = used[int(parts[used, k].argmax())]
         dots = tuple(
-            (x, y, f"{periods[period]}: {percent(float(value))} of {totals[period]}")
-            for x, y, period, value in zip(xs, ys, used.tolist(), values, strict=True)
+            (*frame.at(period, parts[period, k]), f"{periods[period]}: {percent(parts[period, k])} of {totals[period]}")
+            for period in used
         )
-        points = " ".join(f"{x},{y}" for x, y in zip(xs, ys, strict=True))
-        best = int(values.argmax())
-        lines.append(TimeLine(k + 1, name, hue(k), points, float(values[best]), periods[int(used[best])], dots))
+        points = frame.line(used, parts[used, k])
+        lines.append(TimeLine(k + 1, name, hue(k), points, float(parts[best, k]), periods[best], dots))
     return TimeChart(tuple(lines), periods[0], periods[-1], top)

@@ -16,6 +16,7 @@ from gsnmf.model_selection.rank_choice import USUAL_RANKS, choose_rank
 from gsnmf.result import Factorization
 from gsnmf.search.effort import Effort
 from gsnmf.support.formatting import counted
+from gsnmf.support.progress import Status, log_stage, reported
 from gsnmf.weights import coefficients_for
 
 
@@ -35,7 +36,7 @@ def topics(
     effort: Effort = "balanced",
     members: int = 1,
     stability: bool = False,
-    progress: Callable[[str], None] | None = None,
+    progress: bool | Callable[[Status], None] | None = None,
 ) -> TopicModel:
     """Find the topics of documents: each is one word, or one document, of the collection and what goes with it.
 
@@ -71,8 +72,9 @@ def topics(
     stability : bool
         Find out how similar the topics of slightly changed data are, and how often the same words and documents would
         be chosen: see `gsnmf.stability`.
-    progress : callable, optional
-        Called with the name of each stage as it begins.
+    progress : True or callable, optional
+        True shows a bar on standard error. A function is called with small records: ``stage``, ``message`` and
+        ``fraction`` of the stage that is done.
 
     Returns
     -------
@@ -90,7 +92,6 @@ def topics(
     >>> model.predict(["a cake", "fast cars"])
     array([0, 1])
     """
-    tell = progress or (lambda stage: None)
     held = check_texts(texts)
     if ids is None:
         index = getattr(texts, "index", None)  # of a Series; that of a list is a method
@@ -98,31 +99,33 @@ def topics(
     names = _per_document(ids, "ids", len(held))
     classes = _per_document(labels, "labels", len(held))
     days = tuple(read_date(day) for day in _per_document(dates, "dates", len(held)))
-    tell("Counting words")
-    fitted, counts = fit_vectorizer(
-        held, stop_words=stop_words, min_df=min_df, max_df=max_df, ngrams=ngrams, vectorizer=vectorizer
-    )
-    matrix = wrap(counts)  # validated here, once
-    choice = None
-    if isinstance(rank, (str, range)):
-        if isinstance(rank, str) and rank != "auto":
-            raise ValueError(f"rank must be a number, a pair, a range or 'auto'; got {rank!r}.")
-        tell("Choosing the number of topics")
-        choice = choose_rank(matrix, rank if isinstance(rank, range) else USUAL_RANKS, effort=effort)
-        rank = choice.rank
-    if isinstance(rank, int) and rank > max(matrix.shape):
-        m, n = matrix.shape
-        raise ValueError(
-            f"rank must be at most {max(m, n)} for {counted(m, 'document')} with {counted(n, 'word')}; got {rank}. "
-            "Rare words, in fewer documents than min_df, are left out."
+    with reported(progress):
+        log_stage("Counting words")
+        fitted, counts = fit_vectorizer(
+            held, stop_words=stop_words, min_df=min_df, max_df=max_df, ngrams=ngrams, vectorizer=vectorizer
         )
-    tell("Choosing words and documents")
-    result = gsnmf.factorize(matrix, rank, method=method, effort=effort, members=members)
-    sure = None
-    if stability:
-        tell("Changing the data and fitting again")
-        sure = gsnmf.stability(matrix, result)
-    tell("Assigning documents to topics")
+        matrix = wrap(counts)  # validated here, once
+        choice = None
+        if isinstance(rank, (str, range)):
+            if isinstance(rank, str) and rank != "auto":
+                raise ValueError(f"rank must be a number, a pair, a range or 'auto'; got {rank!r}.")
+            log_stage("Choosing the number of topics")
+            choice = choose_rank(matrix, rank if isinstance(rank, range) else USUAL_RANKS, effort=effort)
+            rank = choice.rank
+        if isinstance(rank, int) and rank > max(matrix.shape):
+            m, n = matrix.shape
+            raise ValueError(
+                f"rank must be at most {max(m, n)} for {counted(m, 'document')} with {counted(n, 'word')}; got {rank}. "
+                "Rare words, in fewer documents than min_df, are left out."
+            )
+        log_stage("Choosing words and documents")
+        result = gsnmf.factorize(matrix, rank, method=method, effort=effort, members=members)
+        sure = None
+        if stability:
+            log_stage("Changing the data and fitting again")
+            sure = gsnmf.stability(matrix, result)
+        log_stage("Assigning documents to topics")
+        assigned = _assigned(result)
     return TopicModel(
         result=result,
         vectorizer=fitted,
@@ -132,7 +135,7 @@ def topics(
         dates=days,
         rank_choice=choice,
         stability=sure,
-        **_assigned(result),
+        **assigned,
     )
 
 
