@@ -131,7 +131,9 @@ class TestCommand:
 
     def test_errors_are_one_line_and_leave_nothing(self, file, capsys):
         assert run(["markers", str(file), "--factors", "3"]) == 1
-        assert "has no column 'highly_variable'" in capsys.readouterr().err
+        error = capsys.readouterr().err
+        assert "has no column 'highly_variable'" in error
+        assert "--genes all" in error
         assert run(["markers", str(file), "--rank", "many"]) == 2
         assert run(["markers", str(file), "--out", str(file)]) == 2
         assert run(["markers", str(file), "--report", str(file)]) == 2

@@ -56,6 +56,8 @@ def test_json_lines(tmp_path):
 def test_parquet(tmp_path):
     FRAME.assign(when=pd.to_datetime(FRAME["when"])).to_parquet(tmp_path / "reviews.parquet")
     check(read_texts(tmp_path / "reviews.parquet", **COLUMNS))
+    FRAME.assign(stars=pd.array([5, None, 3], dtype="Int64")).to_parquet(tmp_path / "missing.parquet")
+    assert read_texts(tmp_path / "missing.parquet", **COLUMNS).labels == ("5", "", "3")
 
 
 def test_lines(tmp_path):

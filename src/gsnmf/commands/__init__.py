@@ -35,6 +35,9 @@ _OPTIONS = {
     "header=True or header=False": "--header or --no-header",
     "row_names=True or row_names=False": "--row-names or --no-row-names",
     "cube=True": "--cube (see also gsnmf unmix)",
+    "genes=None": "--genes all",
+    "layer=": "--layer ",
+    "use_raw=True": "--raw",
     "image_shape=(height, width)": "--image-shape HxW",
     "It looks like a table of texts.": "It looks like a table of texts; for those there is gsnmf topics.",
 }

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import re
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
-from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 import scipy.sparse as sp
 
-from gsnmf.datasets.readers.files import STANDARD_INPUT, FileError, open_text, read_lines, reading
+from gsnmf.datasets.readers.files import STANDARD_INPUT, FileError, open_text, read_lines, shortened
+from gsnmf.datasets.readers.folders import TEXT_SUFFIXES, files_below
+from gsnmf.datasets.readers.tables import read_table
 from gsnmf.support.arrays import Indices
-from gsnmf.support.optional import import_optional
 
 Date: TypeAlias = date
 StopWords: TypeAlias = Literal["english"] | Iterable[str] | None
-
-TEXT_ENDINGS = (".txt", ".text", ".md", ".rst")
-"""Endings of files in a folder that are read as documents."""
 
 _FORMATS: dict[str, tuple[str, tuple[str, ...]]] = {
     "csv": ("a table", (".csv", ".csv.gz")),
@@ -48,8 +42,8 @@ _FREQUENT = 0.5
 
 _DATE = re.compile(r"(\d{4})(?:[-/.](\d{1,2})(?:[-/.](\d{1,2}))?)?(?:[T ].*)?")
 _MOST_PERIODS = 40
-_LONGEST_SHOWN, _MOST_SHOWN = 40, 12
-"""Characters of a cell, and number of columns, that an error message shows."""
+_MOST_SHOWN = 12
+"""Columns that an error message names."""
 
 
 @dataclass(frozen=True)
@@ -133,9 +127,8 @@ def read_texts(
             raise FileError(f"{source}: has no columns; it is read as {_FORMATS[form][0]}.")
         found = (_read_folder if form == "folder" else _read_lines)(source, encoding)
     else:
-        with reading(source, _FORMATS[form][0]):
-            frame = _READERS[form](source, encoding)
-        found = _from_columns(source, frame, columns)
+        table = read_table(source, cast("Any", form), encoding=encoding)
+        found = _from_columns(source, table, columns)
     if not any(text.strip() for text in found.texts):
         raise FileError(f"{source}: holds no documents.")
     return replace(found, source="standard input" if source == STANDARD_INPUT else str(source))
@@ -170,13 +163,9 @@ def _read_lines(path: Path, encoding: str) -> Texts:
 
 
 def _read_folder(folder: Path, encoding: str) -> Texts:
-    files = sorted(
-        file
-        for file in folder.rglob("*")
-        if file.suffix.lower() in TEXT_ENDINGS and file.is_file() and not file.name.startswith(".")
-    )
+    files = files_below(folder, TEXT_SUFFIXES)
     if not files:
-        raise FileError(f"{folder}: holds no documents; their files end in {', '.join(TEXT_ENDINGS)}.")
+        raise FileError(f"{folder}: holds no documents; their files end in {', '.join(TEXT_SUFFIXES)}.")
     texts = []
     for file in files:
         with open_text(file, encoding) as stream:
@@ -187,59 +176,12 @@ def _read_folder(folder: Path, encoding: str) -> Texts:
     return Texts(tuple(texts), ids, tuple(part.parts[0] for part in parts) if labelled else ())
 
 
-def _read_table(path: Path, encoding: str, delimiter: str | None = None) -> Any:
-    pandas = import_optional("pandas", "reading tables", 'pip install "gsnmf[files]"')
-    with open_text(path, encoding) as stream:
-        csv.field_size_limit(min(sys.maxsize, 2**31 - 1))  # a document is longer than a usual cell
-        first = next((line for line in stream if line.strip()), "")
-        lines = csv.reader(chain([first], stream), delimiter=delimiter or max(",;\t", key=first.count))
-        header = [name.strip() for name in next(lines, [])]
-        rows = [cells for cells in lines if cells]
-    for number, cells in enumerate(rows, 1):
-        if len(cells) != len(header):
-            raise FileError(f"{path}: row {number} must have {len(header)} cells like the header; got {len(cells)}.")
-    return pandas.DataFrame(rows, columns=header, dtype=object)
-
-
-def _read_json_lines(path: Path, encoding: str) -> Any:
-    pandas = import_optional("pandas", "reading JSON lines", 'pip install "gsnmf[files]"')
-    rows = []
-    with open_text(path, encoding) as stream:
-        for number, line in enumerate(stream, 1):
-            if not line.strip():
-                continue
-            try:
-                row = json.loads(line)
-            except json.JSONDecodeError as error:
-                raise FileError(f"{path}: line {number} is not JSON: {error.msg} at character {error.pos}.") from None
-            if not isinstance(row, dict):
-                raise FileError(
-                    f'{path}: line {number} must be a JSON object, such as {{"text": ...}}; got {_short(line)}.'
-                )
-            rows.append(row)
-    return pandas.DataFrame(rows, dtype=object)
-
-
-def _read_parquet(path: Path, encoding: str) -> Any:
-    pandas = import_optional("pandas", "reading Parquet files", 'pip install "gsnmf[files]"')
-    import_optional("pyarrow", "reading Parquet files", 'pip install "gsnmf[files]"')
-    return pandas.read_parquet(path, dtype_backend="pyarrow")
-
-
-_READERS = {
-    "csv": _read_table,
-    "tsv": lambda path, encoding: _read_table(path, encoding, "\t"),
-    "jsonl": _read_json_lines,
-    "parquet": _read_parquet,
-}
-
-
 def _from_columns(path: Path, frame: Any, columns: dict[str, str]) -> Texts:
-    names = ", ".join(_short(name) for name in frame.columns[:_MOST_SHOWN]) or "none"
+    names = ", ".join(repr(shortened(name)) for name in frame.columns[:_MOST_SHOWN]) or "none"
     names += f" and {frame.shape[1] - _MOST_SHOWN} more" if frame.shape[1] > _MOST_SHOWN else ""
     for kind, name in columns.items():
         if name not in frame.columns:
-            raise FileError(f"{path}: has no column {_short(name)} to take as {kind}; it has {names}.")
+            raise FileError(f"{path}: has no column {shortened(name)!r} to take as {kind}; it has {names}.")
     values = frame.astype(object).where(frame.notna(), None)
     text = columns.get("text") or _guess_text(values)
     if text is None:
@@ -253,7 +195,7 @@ def _from_columns(path: Path, frame: Any, columns: dict[str, str]) -> Texts:
         try:
             dates.append(read_date(value))
         except ValueError as error:
-            raise FileError(f"{path}: row {number}, column {_short(columns['date'])}: {error}") from None
+            raise FileError(f"{path}: row {number}, column {shortened(columns['date'])!r}: {error}") from None
     return Texts(
         texts=cells(text),
         ids=cells(columns["id"]) if "id" in columns else tuple(f"row {n}" for n in range(1, len(values) + 1)),
@@ -271,11 +213,6 @@ def _guess_text(values: Any) -> str | None:
             return str(lowered[name])
     lengths = values.head(100).map(lambda value: len(value) if isinstance(value, str) else 0).sum()
     return str(lengths.idxmax()) if lengths.max() > 0 else None
-
-
-def _short(text: str) -> str:
-    clean = " ".join(text.split())
-    return repr(clean if len(clean) <= _LONGEST_SHOWN else clean[: _LONGEST_SHOWN - 1] + "…")
 
 
 def read_date(value: Any) -> Date | None:
@@ -298,7 +235,7 @@ def read_date(value: Any) -> Date | None:
             return date(*(int(part) if part else 1 for part in found.groups()))
         except ValueError:
             pass
-    raise ValueError(f"a date must be written as 2024-05-31, 2024-05 or 2024; got {_short(text)}.")
+    raise ValueError(f"a date must be written as 2024-05-31, 2024-05 or 2024; got {shortened(text)!r}.")
 
 
 def periods(dates: Sequence[Date | None]) -> tuple[list[str], list[int]]:

@@ -54,7 +54,7 @@ def read_table(
     if format == "parquet":
         parquet = import_optional("pyarrow.parquet", "reading Parquet files", _INSTALL)
         with reading(path, "a Parquet file"):
-            frame = parquet.read_table(path).to_pandas()
+            frame = parquet.read_table(path).to_pandas(integer_object_nulls=True)
     elif format == "jsonl":
         with reading(path, "JSON lines"), open_text(path, encoding) as text:
             numbered = enumerate(text, 1)
