@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import PurePath
 from typing import Any, cast
 
@@ -13,12 +13,10 @@ from gsnmf.datasets.labelled import LabelledMatrix
 from gsnmf.diagnostics import Comparison, Explanation, Residuals, compare
 from gsnmf.model_selection.rank_choice import RankChoice
 from gsnmf.model_selection.split_profile import SplitProfile
-from gsnmf.model_selection.stability import Stability
+from gsnmf.model_selection.stability import CHANGES, Stability
 from gsnmf.reports.certificates import Certificate, certificates
 from gsnmf.reports.charts import Histogram, LineChart, histogram, rank_chart
-from gsnmf.reports.choice import RankFindings, SideFindings, rank_findings, side_findings, stability_sentence
-from gsnmf.reports.images import ImageFindings, factor_picture, image_findings, member_pictures
-from gsnmf.reports.pictures import ink_picture
+from gsnmf.reports.pictures import ImageFindings, factor_picture, image_findings, ink_picture, member_pictures
 from gsnmf.result import Factor, Factorization
 from gsnmf.support.arrays import Axis, Floats, Indices
 from gsnmf.support.formatting import counted, joined, listed, mixtures, percent, shown
@@ -150,8 +148,9 @@ class Findings:
     warnings: tuple[str, ...] = ()
     about: str = ""
     observed_share: float = 1.0
-    rank_choice: RankFindings | None = None
-    sides: SideFindings | None = None
+    rank_choice: RankChoice | None = None
+    rank_choice_chart: LineChart | None = None
+    sides: SplitProfile | None = None
     stability: str = ""
     """How the stability of the factors was found, if requested."""
 
@@ -210,11 +209,9 @@ def gather(
     explanation = Explanation(result)
     comparison = comparison or compare(result)
     substitutes = _substitutes(result, named)
+    came_back = [None] * result.selection.n_selected if stability is None else stability.overall.tolist()
     factors = tuple(
-        replace(
-            _view(k + 1, factor, explanation, named, substitutes.get(k, ())),
-            stability=None if stability is None else float(stability.overall[k]),
-        )
+        _view(k, factor, explanation, named, substitutes.get(k, ()), came_back[k])
         for k, factor in enumerate(result.factors())
     )
     steps = _steps(explanation, factors, comparison)
@@ -234,10 +231,7 @@ def gather(
         bars=_bars(result, comparison, others),
         certificates=certificates(result, comparison, tolerance),
         factors=factors,
-        tables=(
-            _table(explanation.residuals("rows"), named, "rows", factors),
-            _table(explanation.residuals("columns"), named, "columns", factors),
-        ),
+        tables=tuple(_table(explanation.residuals(axis), named, axis, factors) for axis in ("rows", "columns")),
         steps=steps,
         chart=_chart(steps, comparison),
         matrix_picture=ink_picture(matrix_picture, _INK, top),
@@ -245,9 +239,10 @@ def gather(
         images=image_findings(explanation, named),
         parameters=dict(parameters or {}),
         warnings=(*_remarks(result), *warnings),
-        rank_choice=None if rank_choice is None else rank_findings(rank_choice),
-        sides=None if sides is None else side_findings(sides),
-        stability="" if stability is None else stability_sentence(stability),
+        rank_choice=rank_choice,
+        rank_choice_chart=None if rank_choice is None else _rank_choice_chart(rank_choice),
+        sides=sides,
+        stability="" if stability is None else _stability_sentence(stability),
     )
 
 
@@ -299,11 +294,18 @@ def summary(findings: Findings) -> dict[str, Any]:
             }
             for factor in findings.factors
         ],
-        **({} if findings.rank_choice is None else {"rank_choice": asdict(findings.rank_choice)["tried"]}),
+        **({} if findings.rank_choice is None else {"rank_choice": _tried_ranks(findings.rank_choice)}),
         "quality_by_rank": [step.quality for step in findings.steps],
         "parameters": dict(findings.parameters),
         "warnings": list(findings.warnings),
     }
+
+
+def _tried_ranks(choice: RankChoice) -> list[dict[str, Any]]:
+    names = ("rank", "quality", "error", "standard_error", "stability")
+    arrays = choice.ranks, choice.qualities, choice.errors, choice.standard_errors, choice.stabilities
+    tried = (dict(zip(names, values, strict=True)) for values in zip(*(a.tolist() for a in arrays), strict=True))
+    return [{**one, "chosen": one["rank"] == choice.rank} for one in tried]
 
 
 def _sentence(result: Factorization, data: LabelledMatrix, comparison: Comparison) -> str:
@@ -352,14 +354,19 @@ def _bars(result: Factorization, comparison: Comparison, others: Sequence[Bar]) 
 
 
 def _view(
-    number: int, factor: Factor, explanation: Explanation, data: LabelledMatrix, alternatives: tuple[Substitute, ...]
+    k: int,
+    factor: Factor,
+    explanation: Explanation,
+    data: LabelledMatrix,
+    alternatives: tuple[Substitute, ...],
+    stability: float | None,
 ) -> FactorView:
     members = tuple(
         MixedMember(shown(data.name(factor.axis, int(i))), int(i), float(share))
         for i, share in zip(factor.members, factor.member_shares, strict=True)
     )
     return FactorView(
-        number=number,
+        number=k + 1,
         kind=data.kind(factor.axis),
         name=joined([member.name for member in members]),
         index=factor.index,
@@ -368,7 +375,8 @@ def _view(
         rows=_members(explanation, data, "rows", factor.rows, factor.row_strengths),
         members=members,
         alternatives=alternatives,
-        picture=factor_picture(explanation, data, number - 1),
+        picture=factor_picture(explanation, data, k),
+        stability=stability,
     )
 
 
@@ -429,3 +437,20 @@ def _chart(steps: Sequence[RankStep], comparison: Comparison) -> LineChart | Non
     if comparison.svd_path.size:
         series.append(("bound (SVD)", "svd", comparison.svd_path[: ours.size]))
     return rank_chart(series)
+
+
+def _rank_choice_chart(choice: RankChoice) -> LineChart | None:
+    if choice.ranks.size < 2:
+        return None
+    left_out = np.maximum(0.0, 1.0 - choice.errors)
+    series = [("left-out entries", "ours", left_out), ("whole matrix", "svd", choice.qualities)]
+    return rank_chart(series, choice.ranks)
+
+
+def _stability_sentence(stability: Stability) -> str:
+    """How the percentages were found, and how similar the refits are overall."""
+    agreements = ", ".join(f"{change} {percent(a)}" for change, a in zip(CHANGES, stability.agreements, strict=True))
+    return (
+        f"Stability is how often a factor, or one nearly parallel to it, came back in {3 * stability.n_repeats} refits "
+        f"of changed data; factors below 50 % are marked. Agreement of all factors: {agreements}."
+    )

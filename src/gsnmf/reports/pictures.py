@@ -1,18 +1,26 @@
-"""Arrays as PNG pictures embedded in a page."""
+"""PNG pictures embedded in a page: of arrays, and of a factorization whose matrix holds images."""
 
 from __future__ import annotations
 
 import base64
 import struct
 import zlib
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gsnmf.support.arrays import Doubles, Floats
+from gsnmf.datasets.labelled import LabelledMatrix
+from gsnmf.diagnostics import Explanation
+from gsnmf.support.arrays import Axis, Doubles, Floats, Indices
+from gsnmf.support.formatting import joined, shown
 
 MAX_SIDE = 200
 """Longest side of a picture in pixels; larger pictures are averaged down."""
+_N_PAIRS = 8
+"""Images that are shown next to their reconstructions."""
+_MAX_CHOSEN = 60
+"""Chosen images that are shown."""
 
 
 def grey_picture(values: Floats, top: float | None = None) -> str:
@@ -78,3 +86,86 @@ def _data_uri(pixels: NDArray[np.uint8]) -> str:
 
 def _chunk(kind: bytes, content: bytes) -> bytes:
     return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+
+@dataclass(frozen=True)
+class Pair:
+    """An image, its reconstruction, and the relative error."""
+
+    name: str
+    image: str
+    model: str
+    error: float
+
+
+@dataclass(frozen=True)
+class ImageFindings:
+    """The pixels and images that were chosen, and some images next to their reconstructions."""
+
+    width: int
+    height: int
+    """Of one image, in pixels."""
+    mean: str
+    """The mean image."""
+    pixels: tuple[tuple[int, int, str], ...]
+    """x, y and name of the chosen pixels, each member of a mixture by itself."""
+    chosen: tuple[tuple[str, str], ...]
+    """Name and picture of the chosen images, and of mixtures of images."""
+    n_chosen: int
+    """How many were chosen, even if not all are shown."""
+    pairs: tuple[Pair, ...]
+    """From the best explained to the worst."""
+
+
+def image_findings(explanation: Explanation, data: LabelledMatrix) -> ImageFindings | None:
+    """The pictures to show, or None if the matrix holds no images."""
+    if data.image_shape is None:
+        return None
+    by_rows = data.pixels == "columns"
+    factors = explanation.result.factors(1)
+    images = [k for k, factor in enumerate(factors) if factor.axis != data.pixels]
+    names = [joined([shown(data.name(factor.axis, int(i))) for i in factor.members]) for factor in factors]
+    pixels = dict.fromkeys(int(p) for factor in factors if factor.axis == data.pixels for p in factor.members)
+    sums = (explanation.matrix if by_rows else explanation.matrix.T).column_sums
+    return ImageFindings(
+        width=data.image_shape[1],
+        height=data.image_shape[0],
+        mean=grey_picture(data.image(sums / explanation.matrix.shape[0 if by_rows else 1])),
+        pixels=tuple((*data.pixel(p)[::-1], shown(data.name(data.pixels, p))) for p in pixels),
+        chosen=tuple((names[k], factor_picture(explanation, data, k)) for k in images[:_MAX_CHOSEN]),
+        n_chosen=len(images),
+        pairs=_pairs(explanation, data, "rows" if by_rows else "columns"),
+    )
+
+
+def factor_picture(explanation: Explanation, data: LabelledMatrix, k: int) -> str:
+    """Factor k as an image, or nothing if the matrix holds no images."""
+    if data.image_shape is None:
+        return ""
+    return grey_picture(data.image(explanation.H[k] if data.pixels == "columns" else explanation.W[:, k]))
+
+
+def member_pictures(explanation: Explanation, data: LabelledMatrix, axis: Axis, indices: Indices) -> tuple[str, ...]:
+    """The images at some rows, or columns; nothing for pixels, nor if the matrix holds no images."""
+    if data.image_shape is None or data.pixels == axis:
+        return ("",) * indices.size
+    return tuple(grey_picture(data.image(image)) for image in _images(explanation, indices, axis))
+
+
+def _pairs(explanation: Explanation, data: LabelledMatrix, axis: Axis) -> tuple[Pair, ...]:
+    errors = explanation.residuals(axis).relative_errors
+    order = np.argsort(errors, kind="stable")
+    picked = order[np.unique(np.linspace(0, order.size - 1, _N_PAIRS).round().astype(np.intp))]
+    W, H = (explanation.W, explanation.H) if axis == "rows" else (explanation.H.T, explanation.W.T)
+    pairs = []
+    for i, image, model in zip(picked, _images(explanation, picked, axis), W[picked] @ H, strict=True):
+        top = max(float(image.max()), 1e-300)
+        drawn, rebuilt = (grey_picture(data.image(values), top) for values in (image, model))
+        pairs.append(Pair(shown(data.name(axis, int(i))), drawn, rebuilt, float(errors[i])))
+    return tuple(pairs)
+
+
+def _images(explanation: Explanation, indices: Indices, axis: Axis) -> Floats:
+    """Images as rows of an array."""
+    matrix = explanation.matrix.T if axis == "rows" else explanation.matrix
+    return matrix.columns(indices).T

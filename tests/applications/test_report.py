@@ -74,6 +74,25 @@ def test_what_is_not_explained_is_said():
     assert "<strong>3 of 6</strong> rows are not explained" in page
 
 
+def test_the_choice_of_the_rank_and_other_divisions_are_tables():
+    matrix = planted((30, 24), 2, 1, noise_level=0.05, random_state=0).matrix
+    choice = gsnmf.choose_rank(matrix, range(2, 5), effort="fast", random_state=0)
+    result = gsnmf.factorize(matrix, (2, 1), method="spa-both")
+    sides = gsnmf.split_profile(matrix, result, width=1)
+    findings = gather(result, rank_choice=choice, sides=sides)
+    assert [one["rank"] for one in summary(findings)["rank_choice"] if one["chosen"]] == [choice.rank]
+    page = render_report(findings)
+    assert Structure(page).open == []
+    tried = page.split('id="rank-choice"')[1].split("</section>")[0]
+    for rank, quality, error in zip(choice.ranks, choice.qualities, choice.errors, strict=True):
+        cells = f'<td class="number">{rank}</td><td class="number">{percent(quality)}</td>'
+        assert f'{cells}<td class="number">{percent(error)}</td>' in tried
+    assert tried.count("<td>yes</td>") == 1
+    shown_sides = page.split('id="sides"')[1].split("</section>")[0]
+    assert re.findall("<b>(.*?)</b>", shown_sides) == [percent(sides.qualities[1, 1])]
+    assert shown_sides.count("color-mix") == sides.qualities.size
+
+
 def test_long_names_are_cut_in_tables(result):
     names = tuple(f"{i} " + "word " * 40 for i in range(30))
     page = render_report(gather(result, LabelledMatrix(result.matrix, names, names[:24])))
