@@ -38,9 +38,25 @@ def test_help_imports_no_command_and_says_what_the_commands_say():
         assert sentence in words
 
 
+@pytest.mark.parametrize(
+    ("command", "names"),
+    [
+        ("factorize", ["--rank", "-r"]),
+        ("topics", ["--rank", "--topics", "-r"]),
+        ("unmix", ["--rank", "--endmembers", "-r"]),
+        ("markers", ["--rank", "--factors", "-r"]),
+    ],
+)
+def test_the_rank_has_one_name_everywhere_beside_that_of_the_field(command, names, tmp_path, capsys):
+    for name in names:
+        (tmp_path / "file").touch()
+        assert run([command, str(tmp_path / "file"), name, "none"]) == 2
+        assert_one_line(capsys, "--rank must be a positive integer, ")
+
+
 def test_quiet_demo_prints_the_paths_alone(tmp_path, monkeypatch):
     example = SimpleNamespace(name="digits", findings=None)
-    monkeypatch.setattr("gsnmf.commands.demo.run_demo", lambda stage: [example])
+    monkeypatch.setattr("gsnmf.commands.demo.run_examples", lambda stage: [example])
     monkeypatch.setattr("gsnmf.commands.demo.write_report", lambda findings, path: None)
     outcome = CliRunner().invoke(app, ["demo", "--quiet", "--out", str(tmp_path)])
     assert Path(outcome.output.strip()) == tmp_path / "digits.html"
@@ -66,7 +82,7 @@ def test_disk_error_while_writing(tmp_path, capsys, monkeypatch):
         raise OSError(30, "Read-only file system", "digits.html")
 
     example = SimpleNamespace(name="digits", findings=None)
-    monkeypatch.setattr("gsnmf.commands.demo.run_demo", lambda stage: [example])
+    monkeypatch.setattr("gsnmf.commands.demo.run_examples", lambda stage: [example])
     monkeypatch.setattr("gsnmf.commands.demo.write_report", refuse)
     assert run(["demo", "--out", str(tmp_path)]) == 1
     assert_one_line(capsys, "digits.html: Read-only file system")
@@ -93,7 +109,7 @@ def test_interrupt(capsys, monkeypatch):
     def interrupt(stage):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("gsnmf.commands.demo.run_demo", interrupt)
+    monkeypatch.setattr("gsnmf.commands.demo.run_examples", interrupt)
     assert run(["demo"]) == 130
     assert len(capsys.readouterr().err.splitlines()) <= 1
 
@@ -119,7 +135,7 @@ def boom(monkeypatch):
     def fail(stage):
         raise RuntimeError("first line\nsecond line")
 
-    monkeypatch.setattr("gsnmf.commands.demo.run_demo", fail)
+    monkeypatch.setattr("gsnmf.commands.demo.run_examples", fail)
 
 
 def assert_one_line(capsys, expected):

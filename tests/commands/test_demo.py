@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from gsnmf.commands import app
-from gsnmf.commands import examples as demo
+from gsnmf.commands import app, demo
 from gsnmf.reports.page import render_report
 
 pytestmark = pytest.mark.long
@@ -14,7 +13,7 @@ pytestmark = pytest.mark.long
 @pytest.fixture(scope="module")
 def examples():
     told = []
-    found = demo.run(told.append)
+    found = demo.run_examples(told.append)
     assert len(told) == 2
     return found
 
@@ -80,7 +79,7 @@ def test_reports_are_whole_and_repeatable(example):
 
 
 def test_demo_prints_what_it_found_and_where_the_report_is(tmp_path, examples, monkeypatch):
-    monkeypatch.setattr("gsnmf.commands.demo.run_demo", lambda stage: examples)
+    monkeypatch.setattr("gsnmf.commands.demo.run_examples", lambda stage: examples)
     outcome = CliRunner().invoke(app, ["demo", "--out", str(tmp_path / "new" / "directory")])
     assert outcome.exit_code == 0, outcome.output
     for expected in ("documentation", "digits", "Truncated SVD", "auto", "Chosen pixels", "%"):

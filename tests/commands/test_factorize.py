@@ -5,12 +5,15 @@ import os
 import signal
 import subprocess
 import sys
+import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.io
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 from typer.testing import CliRunner
 
 import gsnmf
@@ -270,15 +273,14 @@ class TestResult:
         assert "\x1b[31m" not in capsys.readouterr().out
 
     def test_weights_that_do_not_converge(self, here, capsys, monkeypatch):
-        import dataclasses
-
-        from gsnmf.factorization import missing
+        factorize = gsnmf.factorize
 
         def unfinished(*arguments, **options):
-            result = missing.solve_held(*arguments, **options)
-            return dataclasses.replace(result, weights=dataclasses.replace(result.weights, converged=False))
+            result = factorize(*arguments, **options)
+            warnings.warn("The weights stopped after 7 iterations.", ConvergenceWarning, stacklevel=2)
+            return replace(result, weights=replace(result.weights, converged=False))
 
-        monkeypatch.setattr("gsnmf.commands.factorize.solve_held", unfinished)
+        monkeypatch.setattr(gsnmf, "factorize", unfinished)
         np.save("m.npy", MATRIX)
         assert run(["factorize", "m.npy", "--rank", "2", "--method", "gspa", "--quiet"]) == 3
         captured = capsys.readouterr()
@@ -313,6 +315,16 @@ class TestErrors:
             (["empty.csv", "--rank", "2"], 1, "empty.csv: is empty."),
             (["truncated.npz", "--rank", "2"], 1, "truncated.npz: cannot be read as an .npz archive"),
             (["m.unknown", "--rank", "2"], 1, "m.unknown: the ending must be one of"),
+            (["gap.csv", "--rank", "1"], 1, "the cell is empty at row 0, column 1. --missing nan takes it as missing."),
+            (["doubt.csv", "--rank", "1"], 1, "the names of the columns: --header or --no-header."),
+            (["corner.csv", "--rank", "1"], 1, "the names of the rows, --row-names or --no-row-names, or"),
+            (["below.csv", "--rank", "1"], 1, "--negative clip sets the one negative entry"),
+            (["texts.csv", "--rank", "1"], 1, "It looks like a table of texts; for those there is gsnmf topics."),
+            (
+                ["cube.npy", "--rank", "1"],
+                1,
+                "with --cube (see also gsnmf unmix), a stack of images with --image-shape 3x2.",
+            ),
         ],
     )
     def test_one_line_and_nothing_written(self, here, capsys, arguments, code, message):
@@ -323,7 +335,16 @@ class TestErrors:
         Path("truncated.npz").write_bytes(Path("truncated.npz").read_bytes()[:100])
         for name in ("empty.csv", "m.unknown"):
             Path(name).touch()
-        Path("names").write_text("one\n", encoding="utf-8")
+        np.save("cube.npy", np.ones((4, 3, 2)))
+        for name, text in {
+            "names": "one\n",
+            "gap.csv": "a,b\n1,\n",
+            "doubt.csv": "1,2,n/a\n3,4,5\n",
+            "corner.csv": "a,b\nx1,2\n3,4\n",
+            "below.csv": "a,b\n1,-2\n",
+            "texts.csv": f"a,b\n1,{'long text ' * 9}\n",
+        }.items():
+            Path(name).write_text(text, encoding="utf-8")
         before = sorted(os.listdir())
         assert run(["factorize", *arguments]) == code
         captured = capsys.readouterr()

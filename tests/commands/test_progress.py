@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gsnmf
-from gsnmf.commands.progress import stages
+from gsnmf.commands.output import stages
 from gsnmf.support.progress import Bar, log_progress
 
 

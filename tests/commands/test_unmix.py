@@ -74,7 +74,7 @@ def test_a_number_for_missing_values(here, cube):
     ("options", "code", "message"),
     [
         (["-r", "0"], 2, "--rank must be a positive integer"),
-        (["-r", "2,1"], 2, "--endmembers must be a positive integer, a range such as 2-9, or auto; got '2,1'"),
+        (["-r", "2,1"], 2, "--rank must be a positive integer, a range to choose from such as 5-40, or auto; got"),
         (["-r", "2", "--unit", "nm"], 2, "--unit has no effect without --wavelengths"),
         (["-r", "2", "--seed", "1"], 2, "--seed has no effect with --method auto on 120 pixels"),
         (["-r", "2", "--key", "a"], 1, "key has no meaning here"),

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
-import platform
 import time
 import warnings
-from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from enum import StrEnum
-from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -22,33 +15,30 @@ from rich.console import Console
 from rich.markup import escape
 
 import gsnmf
-from gsnmf.commands.effects import check_effects
-from gsnmf.commands.options import AsJson, Effort, Encoding, Quiet
-from gsnmf.commands.progress import stages
-from gsnmf.commands.ranks import parse_rank
-from gsnmf.commands.tables import print_factors, print_qualities
-from gsnmf.commands.wishes import read_wishes
+from gsnmf.commands.options import (
+    AsJson,
+    ConstraintOptions,
+    Effort,
+    Encoding,
+    Quiet,
+    Rank,
+    given_options,
+    parse_rank,
+    parse_shape,
+)
+from gsnmf.commands.output import check_folder, json_text, print_found, print_table, provenance, stages, write_files
 from gsnmf.datasets.labelled import normalize_rows, tf_idf
-from gsnmf.datasets.readers import FORMATS, STREAMED_FORMATS, LabelledMatrix, read_matrix
+from gsnmf.datasets.readers import FORMATS, STREAMED_FORMATS, LabelledMatrix, format_of, read_matrix
 from gsnmf.datasets.readers.files import STANDARD_INPUT
 from gsnmf.diagnostics import NO_COMPARISON, compare
-from gsnmf.factorization.missing import solve_held
-from gsnmf.factorization.path import Request
-from gsnmf.matrix import Matrix
 from gsnmf.matrix.input import MissingValues, warn_of_empty
-from gsnmf.matrix.observed import Observed
-from gsnmf.model_selection.rank_choice import RankChoice, choose_rank
-from gsnmf.model_selection.split_profile import split_profile
-from gsnmf.model_selection.stability import stability
+from gsnmf.model_selection.rank_choice import USUAL_RANKS, RankChoice
+from gsnmf.model_selection.stability import DOUBTFUL
 from gsnmf.problem import Problem
-from gsnmf.registry import methods
 from gsnmf.reports.findings import Findings, gather, summary
 from gsnmf.reports.page import render_report
-from gsnmf.result import Factorization
-from gsnmf.support.atomic_files import atomic_files, check_targets
 from gsnmf.support.formatting import percent
-from gsnmf.support.version import __version__
-from gsnmf.weights import DEFAULT_TOLERANCE, warn_unless_converged
+from gsnmf.weights import DEFAULT_TOLERANCE
 
 NOT_CONVERGED = 3
 """Exit code if the results are written, but the weights did not reach the tolerance."""
@@ -77,7 +67,7 @@ class StopWords(StrEnum):
     none = "none"
 
 
-Method = StrEnum("Method", {m.name.replace("-", "_"): m.name for m in methods()})  # type: ignore[misc]
+Method = StrEnum("Method", {m.name.replace("-", "_"): m.name for m in gsnmf.methods()})  # type: ignore[misc]
 _AUTO = Method("auto")
 Format = StrEnum("Format", {name: name for name in FORMATS})  # type: ignore[misc]
 
@@ -117,7 +107,7 @@ EPILOG = "\n".join(
     (
         "\b",
         "Methods:",
-        *(f"  {method.name:<16} {method.title}" for method in methods()),
+        *(f"  {method.name:<16} {method.title}" for method in gsnmf.methods()),
         "",
         "\b",
         "Exit codes:",
@@ -141,7 +131,7 @@ def factorize(
             "--rank",
             "-r",
             metavar="R|C,R|A-B|auto",
-            help="Columns and rows in all; columns,rows: 6,4; or auto.",
+            help="Number of columns and rows; columns,rows: 6,4; or choose: auto.",
         ),
     ],
     method: Annotated[Method, typer.Option(help="How to choose; see below.", metavar="NAME")] = _AUTO,
@@ -155,7 +145,9 @@ def factorize(
     include_rows: Annotated[str | None, typer.Option(metavar="LIST|@FILE", help="Rows to choose.")] = None,
     exclude_rows: Annotated[str | None, typer.Option(metavar="LIST|@FILE", help="Rows never to choose.")] = None,
     at_least: Annotated[str | None, typer.Option(metavar="C,R", help="Fewest columns and rows.")] = None,
-    missing: Annotated[Missing | None, typer.Option(help="What is missing: nan, empty cells too; unstored.")] = None,
+    missing: Annotated[
+        Missing | None, typer.Option(help="Treat as missing: nan (NaN and empty cells) or unstored (sparse).")
+    ] = None,
     entry_weights: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Weights of all entries, 0 for missing.")
     ] = None,
@@ -206,16 +198,17 @@ def factorize(
     quiet: Quiet = False,
 ) -> None:
     """Read, factorize, compare, write and print; `HELP` says the rest."""
-    asked_rank, shape = parse_rank(rank), _parse_shape(image_shape)
+    asked, shape = parse_rank(rank), parse_shape(image_shape)
+    ranks = USUAL_RANKS if asked == "auto" else asked if isinstance(asked, range) else None
     _check_together(context)
     if file == STANDARD_INPUT and (format is None or format.value not in STREAMED_FORMATS):
         raise typer.BadParameter(f"standard input needs --format, one of {', '.join(STREAMED_FORMATS)}.")
-    check_effects(context, file, format.value if format else None, method.value)
-    wishes = read_wishes(context.params, asked_rank, method.value)  # --include-columns and the like, --at-least
+    _check_effects(context, file, format.value if format else None, method.value)
+    required = ConstraintOptions.of(context.params, ranks or asked, method.value)
     folder = out or Path(f"{'stdin' if file == STANDARD_INPUT else file.resolve().stem}-gsnmf")
-    check_writable(folder, _FILES)
+    check_folder(folder, _FILES)
     started = time.perf_counter()
-    with stages(quiet, 4 + isinstance(asked_rank, range) + with_stability + with_map) as stage:
+    with stages(quiet, 4 + (ranks is not None) + with_stability + with_map) as stage:
         stage("Reading")
         data = read_matrix(
             file,
@@ -236,16 +229,21 @@ def factorize(
         )
         if column_major and data.image_shape is None:
             raise typer.BadParameter("--column-major has no effect on a matrix without images; see --image-shape.")
-        data = _weighted(data, tfidf, normalize)
-        constraints = wishes.constraints(data)
-        held = _held(data, missing, entry_weights)
+        if tfidf:
+            data = tf_idf(data)
+        if normalize:
+            data = normalize_rows(data)
+        constraints = required.constraints(data)
+        held: Any = data.held if entry_weights is None else _weighted(data, missing, entry_weights)
         choice = None
-        if isinstance(asked_rank, range):
+        if ranks is not None:
             stage("Choosing the rank")
-            choice = choose_rank(held, asked_rank, effort=effort.value, constraints=constraints)
+            choice = gsnmf.choose_rank(held, ranks, effort=effort.value, constraints=constraints)
         stage("Choosing columns and rows")
-        request = Request.of(
-            choice.rank if choice else asked_rank,
+        result, notes = _factorize(
+            held,
+            keep_on_interrupt,
+            rank=choice.rank if choice else asked,
             method=method.value,
             effort=effort.value,
             scale=scale,
@@ -254,33 +252,62 @@ def factorize(
             members=members,
             time_limit=time_limit,
         )
-        result, notes = _factorize(held, request, keep_on_interrupt)
         result = replace(result, clipped_share=data.clipped_share)
         stage(f"Comparing: quality {percent(result.quality)}")
         comparison = NO_COMPARISON if compare_with is False else compare(result, nmf=bool(compare_with))
         sure = sides = None
         if with_stability:
             stage("Refitting changed data")
-            sure = stability(data.held, result, constraints=constraints)
+            sure = gsnmf.stability(held, result, constraints=constraints)
         if with_map:
             stage("Trying other numbers of columns and rows")
-            sides = split_profile(data.held, result)
+            sides = gsnmf.split_profile(held, result)
         stage("Writing the report")
         findings = gather(
             result,
             data,
             comparison=comparison,
-            parameters=_parameters(request, choice, tfidf, normalize) | provenance(file, started),
+            parameters=_parameters(context, asked, choice) | provenance(file, started),
             warnings=notes,
             tolerance=tolerance,
             rank_choice=choice,
             stability=sure,
             sides=sides,
         )
-        _write(folder, result, findings)
-    _print(folder, findings, as_json, quiet)
+        short = summary(findings)
+        write_files(
+            folder,
+            {
+                "result.npz": lambda path: gsnmf.save(result, path, provenance=short),
+                "summary.json": json_text(short),
+                "report.html": render_report(findings),
+            },
+        )
+    print_found(
+        folder / "report.html",
+        short,
+        lambda console: _print_findings(console, findings),
+        as_json=as_json,
+        quiet=quiet,
+        warnings=findings.warnings,
+    )
     if not result.converged:
         raise typer.Exit(NOT_CONVERGED)
+
+
+def _check_effects(context: typer.Context, file: Path, format: str | None, method: str) -> None:
+    """Raise an error that names the first option on the command line that has no effect on this file or method."""
+    given, form = given_options(context), format_of(file, format)
+    for name in context.params:
+        parameter = "image_order" if name == "column_major" else name
+        effective = sorted(other for other, known in FORMATS.items() if parameter in known.options)
+        if name in given and effective and form not in effective:
+            raise typer.BadParameter(
+                f"--{name.replace('_', '-')} has no effect on {form} input; it is for {', '.join(effective)}."
+            )
+    for name in ("effort", "keep_on_interrupt"):
+        if name in given and method != "auto" and "members" not in given:
+            raise typer.BadParameter(f"--{name.replace('_', '-')} has no effect with --method {method}; use auto.")
 
 
 def _check_together(context: typer.Context) -> None:
@@ -293,57 +320,27 @@ def _check_together(context: typer.Context) -> None:
         raise typer.BadParameter("--stability and --map are about single columns and rows without missing entries.")
 
 
-def _parameters(request: Request, choice: RankChoice | None, tfidf: bool, normalize: bool) -> dict[str, str]:
+def _parameters(context: typer.Context, rank: Rank, choice: RankChoice | None) -> dict[str, str]:
     """What the report says about how the result was made."""
-    rank = request.rank if isinstance(request.rank, int) else "{},{}".format(*request.rank)
-    weighting = [name for name, is_used in (("tf-idf", tfidf), ("rows sum to one", normalize)) if is_used]
+    given = context.params
+    chosen = f"{choice.rank}, chosen from {choice.ranks[0]} to {choice.ranks[-1]}" if choice else ""
+    weighting = [name for name, option in (("tf-idf", "tfidf"), ("rows sum to one", "normalize")) if given[option]]
     return {
-        "Rank": f"{rank}, chosen from {choice.ranks[0]} to {choice.ranks[-1]}" if choice else str(rank),
-        "Method": request.method.name,
-        "Effort": request.effort,
-        **({"Members of a factor": str(request.members)} if request.members > 1 else {}),
+        "Rank": chosen or (f"{rank[0]},{rank[1]}" if isinstance(rank, tuple) else str(rank)),
+        "Method": given["method"].value,
+        "Effort": given["effort"].value,
+        **({"Members of a factor": str(given["members"])} if given["members"] > 1 else {}),
         "Weighting": ", ".join(weighting) or "none",
-        "Choice on scaled matrix": "yes" if request.scale else "no",
-        "Tolerance": f"{request.tolerance:g}",
+        "Choice on scaled matrix": "yes" if given["scale"] else "no",
+        "Tolerance": f"{given['tolerance']:g}",
     }
 
 
-def _parse_shape(text: str | None) -> tuple[int, int] | None:
-    if text is None:
-        return None
-    sides = text.lower().split("x")
-    if len(sides) != 2 or not all(side.isdecimal() and int(side) > 0 for side in sides):
-        raise typer.BadParameter(f"--image-shape must be height x width, such as 28x20; got {text!r}.")
-    return int(sides[0]), int(sides[1])
-
-
-def check_writable(folder: Path, files: Sequence[str] = ()) -> None:
-    """Find out before the work whether its results can be written."""
-    existing = folder.absolute()
-    while not existing.exists():
-        existing = existing.parent
-    if not existing.is_dir():
-        raise NotADirectoryError(20, "Not a directory", str(existing))
-    if not os.access(existing, os.W_OK | os.X_OK):
-        raise PermissionError(13, "Permission denied", str(existing))
-    if folder.is_dir():
-        check_targets([folder / name for name in files])
-
-
-def _weighted(data: LabelledMatrix, tfidf: bool, normalize: bool) -> LabelledMatrix:
-    if tfidf:
-        data = tf_idf(data)
-    return normalize_rows(data) if normalize else data
-
-
-def _held(data: LabelledMatrix, missing: Missing | None, entry_weights: Path | None) -> Matrix | Observed:
-    """The matrix, or what is observed of it."""
-    if entry_weights is None:
-        return data.held
+def _weighted(data: LabelledMatrix, missing: Missing | None, entry_weights: Path) -> Any:
+    """The matrix with weights of its entries from a file."""
     weights = read_matrix(entry_weights).matrix
-    return Problem.of(
-        data.matrix, missing_values=_missing_values(missing), entry_weights=weights, name=data.source
-    ).matrix
+    values = _missing_values(missing)
+    return Problem.of(data.matrix, missing_values=values, entry_weights=weights, name=data.source).matrix
 
 
 def _missing_values(missing: Missing | None) -> MissingValues:
@@ -352,61 +349,49 @@ def _missing_values(missing: Missing | None) -> MissingValues:
     return np.nan if missing is Missing.nan else "unstored"
 
 
-def _factorize(held: Matrix | Observed, request: Request, keep: bool) -> tuple[Factorization, list[str]]:
+def _factorize(held: Any, keep: bool, **options: Any) -> tuple[gsnmf.Factorization, list[str]]:
     """The result, and what to know about it; with ``keep``, an interrupt leaves the best so far."""
     notes = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         warn_of_empty(held)
         try:
-            result = solve_held(held, request)
+            result = gsnmf.factorize(held, **options)
         except KeyboardInterrupt as interrupt:
-            best: Factorization | None = getattr(interrupt, "best_so_far", None)
+            best: gsnmf.Factorization | None = getattr(interrupt, "best_so_far", None)
             if not keep or best is None:
                 raise
             result = best
             notes.append("The search was interrupted; this is the best that it had found.")
-        warn_unless_converged(result.weights, request.tolerance)
     return result, notes + [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
 
 
-def provenance(file: Path, started: float) -> dict[str, str]:
-    """What is needed to make the result again."""
-    known = {
-        "Seconds": f"{time.perf_counter() - started:.1f}",
-        "Made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        "gsnmf": __version__,
-        "Python": f"{platform.python_version()}, {platform.system()} {platform.machine()}",
-        "NumPy, SciPy, scikit-learn": ", ".join(version(name) for name in ("numpy", "scipy", "scikit-learn")),
-    }
-    if file.is_file():
-        with file.open("rb") as stream:
-            known["SHA-256 of the file"] = hashlib.file_digest(stream, "sha256").hexdigest()
-    return known
+def _print_findings(console: Console, findings: Findings) -> None:
+    console.print(f"[bold]{escape(findings.sentence)}.[/bold]")
+    if findings.rank_choice:
+        console.print(escape(findings.rank_choice.reason))
+    print_factors(console, findings)
+    print_qualities(console, findings)
 
 
-def _write(folder: Path, result: Factorization, findings: Findings) -> None:
-    """All files, or none if anything goes wrong before the last is complete."""
-    short = summary(findings)
-    with atomic_files(folder, _FILES) as draft:
-        gsnmf.save(result, draft / "result.npz", provenance=short)
-        (draft / "summary.json").write_bytes((json.dumps(short, indent=2) + "\n").encode())
-        (draft / "report.html").write_bytes(render_report(findings).encode())
+def print_factors(console: Console, findings: Findings, most: int = 40) -> None:
+    """What was chosen, each with the columns and rows in which it is strongest."""
+    sure = ["stability"] if findings.stability else []
+    header = ["chosen", "name", "share", *sure, f"strongest {findings.column_kind}s", f"strongest {findings.row_kind}s"]
+    rows = []
+    for factor in findings.factors[:most]:
+        doubtful = ", doubtful" if factor.stability is not None and factor.stability < DOUBTFUL else ""
+        stable = [] if factor.stability is None else [percent(factor.stability) + doubtful]
+        members = (", ".join(member.name for member in side[:4]) for side in (factor.columns, factor.rows))
+        rows.append([factor.kind, factor.name, percent(factor.share), *stable, *members])
+    print_table(console, header, rows)
+    if len(findings.factors) > most:
+        console.print(f"and {len(findings.factors) - most} more")
 
 
-def _print(folder: Path, findings: Findings, as_json: bool, quiet: bool) -> None:
-    report = folder / _FILES[-1]
-    if as_json:
-        typer.echo(json.dumps(summary(findings), indent=2))
-    elif quiet:
-        typer.echo(report)
-    else:
-        console = Console(highlight=False)
-        console.print(f"[bold]{escape(findings.sentence)}.[/bold]")
-        if findings.rank_choice:
-            console.print(escape(findings.rank_choice.reason))
-        print_factors(console, findings)
-        print_qualities(console, findings)
-        typer.echo(f"Report: {report}")
-    for warning in findings.warnings:
-        typer.echo(f"gsnmf: warning: {warning}", err=True)
+def print_qualities(console: Console, findings: Findings) -> None:
+    """The quality next to others of the same rank."""
+    qualities = ["–" if bar.quality is None else percent(bar.quality) for bar in findings.bars]
+    notes = [bar.missing or bar.note for bar in findings.bars]
+    labels = [bar.label for bar in findings.bars]
+    print_table(console, ["", "quality", ""], list(zip(labels, qualities, notes, strict=True)))

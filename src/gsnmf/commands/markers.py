@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 import warnings
 from pathlib import Path
@@ -10,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gsnmf.commands.options import AsJson, Effort, Quiet
-from gsnmf.commands.progress import stages
+from gsnmf.commands.options import AsJson, Effort, Quiet, parse_rank
 from gsnmf.support.atomic_files import atomic_write, check_targets
 from gsnmf.support.formatting import percent
 from gsnmf.support.optional import import_optional
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from gsnmf.applications.marker_genes.cell_report import CellFindings
 
 
@@ -64,10 +64,10 @@ def markers(
     target = out or file.with_name(f"{file.stem}-markers.h5ad")
     page = report or target.with_suffix(".html")
     _check_targets(file, target, page)
-    from gsnmf.applications.marker_genes.cell_report import gather_cells, write_cells
-    from gsnmf.applications.marker_genes.markers import markers as find_markers
+    from gsnmf.applications import markers as find_markers
+    from gsnmf.applications.marker_genes.cell_report import gather_cells, summary, write_cells
     from gsnmf.applications.marker_genes.plots import group_labels
-    from gsnmf.commands.ranks import parse_rank
+    from gsnmf.commands.output import print_found, stages
 
     asked = parse_rank(rank)
     started = time.perf_counter()
@@ -93,7 +93,14 @@ def markers(
         findings = gather_cells(data, groupby=groupby, title=file.name, parameters=parameters)
         _write(data, target)
         write_cells(findings, page)
-    _print(findings, target, page, as_json, quiet)
+    print_found(
+        page,
+        summary(findings),
+        lambda console: _print_cells(console, findings, target),
+        as_json=as_json,
+        quiet=quiet,
+        warnings=findings.warnings,
+    )
 
 
 def _check_targets(file: Path, target: Path, page: Path) -> None:
@@ -126,26 +133,16 @@ def _write(data: Any, target: Path) -> None:
             data.file.close()
 
 
-def _print(findings: CellFindings, target: Path, page: Path, as_json: bool, quiet: bool) -> None:
-    from gsnmf.applications.marker_genes.cell_report import summary
+def _print_cells(console: Console, findings: CellFindings, target: Path) -> None:
+    from rich.markup import escape
 
-    if as_json:
-        typer.echo(json.dumps(summary(findings), indent=2))
-    elif quiet:
-        typer.echo(page)
-    else:
-        from rich.console import Console
-        from rich.markup import escape
-        from rich.table import Table
+    from gsnmf.commands.output import print_table
 
-        console = Console(highlight=False)
-        console.print(f"[bold]{escape(findings.sentence)}.[/bold]")
-        table = Table("factor", "stands for it", "share", "cells", "genes that go with it", "found in")
-        for factor in findings.factors:
-            kind = "marker gene" if factor.kind == "gene" else "prototype cell"
-            genes, group = ", ".join(g.name for g in factor.genes[:5]), factor.groups[0].name if factor.groups else "–"
-            table.add_row(*map(escape, (factor.title, kind, percent(factor.share), str(factor.n_cells), genes, group)))
-        console.print(table)
-        typer.echo(f"Annotated file: {target}\nReport: {page}")
-    for warning in findings.warnings:
-        typer.echo(f"gsnmf: warning: {warning}", err=True)
+    console.print(f"[bold]{escape(findings.sentence)}.[/bold]")
+    rows = []
+    for factor in findings.factors:
+        kind = "marker gene" if factor.kind == "gene" else "prototype cell"
+        genes, group = ", ".join(g.name for g in factor.genes[:5]), factor.groups[0].name if factor.groups else "–"
+        rows.append((factor.title, kind, percent(factor.share), str(factor.n_cells), genes, group))
+    print_table(console, ["factor", "stands for it", "share", "cells", "genes that go with it", "found in"], rows)
+    typer.echo(f"Annotated file: {target}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 import time
 import warnings
@@ -12,13 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gsnmf.commands.options import Effort, Encoding
-from gsnmf.commands.progress import stages
+from gsnmf.commands.options import AsJson, Effort, Encoding, Quiet, given_options, parse_rank
 from gsnmf.support.formatting import abridged, percent, price
 
 if TYPE_CHECKING:
-    from gsnmf.applications.topic_modelling.model import TopicModel
-    from gsnmf.applications.topic_modelling.text import Texts
+    from rich.console import Console
 
 HELP = """Find the topics of documents, and write a page that shows them.
 
@@ -37,11 +34,12 @@ topics.json, and model.npz (everything, with the texts; gsnmf.load reads it).
 Examples:
 
 \b
-  gsnmf topics reviews.csv --text-column review --label-column stars --id-column id --rank 12
-  gsnmf topics articles/ --rank 20 --ngrams 2
+  gsnmf topics reviews.csv --text-column review --label-column stars --id-column id --topics 12
+  gsnmf topics articles/ --topics 20 --ngrams 2
   gsnmf topics berichte.jsonl --stop-words stopwords-de.txt --date-column datum
 """
 
+_FILES = ("model.npz", "topics.json", "documents.csv", "topics.html")
 _LONGEST_NAME = 16
 """Characters of a name in the printed table."""
 
@@ -61,7 +59,11 @@ def topics(
     rank: Annotated[
         str,
         typer.Option(
-            "--rank", "-r", metavar="R|W,D|A-B|auto", help="Number of topics; words,documents: 8,4; or choose: auto."
+            "--rank",
+            "--topics",
+            "-r",
+            metavar="R|W,D|A-B|auto",
+            help="Number of topics; words,documents: 8,4; or choose: auto.",
         ),
     ] = "12",
     text_column: Annotated[str | None, typer.Option(help="Column of the texts.", metavar="NAME")] = None,
@@ -84,13 +86,22 @@ def topics(
     encoding: Encoding = "utf-8",
     stability: Annotated[bool, typer.Option("--stability", help="Show how sure the topics are; 60 fits.")] = False,
     compare: Annotated[bool, typer.Option("--compare/--no-compare", help="Compute the best possible quality.")] = True,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the topics as JSON, and nothing else.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only where the page is.")] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Read, find topics, write and print; `HELP` says the rest."""
-    from gsnmf.commands.effects import given_options
-    from gsnmf.commands.factorize import check_writable
-    from gsnmf.commands.ranks import parse_rank
+    from sklearn.exceptions import ConvergenceWarning
+
+    import gsnmf
+    from gsnmf.applications.topic_modelling.document_report import (
+        documents_csv,
+        gather_documents,
+        render_documents,
+        summary,
+    )
+    from gsnmf.applications.topic_modelling.text import read_texts
+    from gsnmf.commands.output import check_folder, json_text, print_found, stages, write_files
+    from gsnmf.datasets.readers.files import read_lines
 
     given = given_options(context)
     if {"language", "stop_words"} <= given:
@@ -99,16 +110,37 @@ def topics(
         raise typer.BadParameter("--encoding has no effect on a Parquet file, which states its own.")
     asked = parse_rank(rank)
     folder = out or Path(f"{'stdin' if str(file) == '-' else file.resolve().stem}-topics")
-    check_writable(folder)
+    check_folder(folder, _FILES)
     started = time.perf_counter()
-    with stages(quiet, 5 + isinstance(asked, range) + stability) as stage:
+    with stages(quiet, 5 + (not isinstance(asked, int | tuple)) + stability) as stage:
         stage("Reading")
-        texts = _read(file, format, (text_column, label_column, id_column, date_column), encoding)
-        listed: Any = _stop_words(stop_words) or ("english" if language is Language.english else None)
-        options: dict[str, Any] = {"stop_words": listed, "min_df": min_df, "max_df": max_df, "ngrams": (1, ngrams)}
-        model, notes = _fit(
-            texts, asked, options | {"effort": effort.value, "members": members, "stability": stability}
+        texts = read_texts(
+            file,
+            format=format,
+            text_column=text_column,
+            label_column=label_column,
+            id_column=id_column,
+            date_column=date_column,
+            encoding=encoding,
         )
+        left_out: Any = "english" if language is Language.english else None
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", ConvergenceWarning)
+            model = gsnmf.applications.topics(
+                texts.texts,
+                asked,
+                labels=texts.labels or None,
+                ids=texts.ids,
+                dates=texts.dates or None,
+                stop_words=left_out if stop_words is None else read_lines(stop_words),
+                min_df=min_df,
+                max_df=max_df,
+                ngrams=(1, ngrams),
+                effort=effort.value,
+                members=members,
+                stability=stability,
+            )
+        notes = [str(w.message) for w in caught if issubclass(w.category, ConvergenceWarning)]
         stage(f"Writing the page: quality {100 * model.result.quality:.1f} %")
         parameters = {
             "Source": texts.source,
@@ -120,105 +152,54 @@ def topics(
             "Words in at least": f"{min_df} documents",
             "Seconds": f"{time.perf_counter() - started:.1f}",
         }
-        shown_options = {name: value for name, value in parameters.items() if value}
-        short = _write(folder, model, texts, shown_options, notes, compare)
-    _print(folder, model, short, notes, as_json, quiet)
-
-
-def _read(file: Path, format: str | None, columns: tuple[str | None, ...], encoding: str) -> Texts:
-    from gsnmf.applications.topic_modelling.text import read_texts
-
-    text, label, name, date = columns
-    return read_texts(
-        file,
-        format=format,
-        text_column=text,
-        label_column=label,
-        id_column=name,
-        date_column=date,
-        encoding=encoding,
-    )
-
-
-def _stop_words(path: Path | None) -> tuple[str, ...]:
-    from gsnmf.datasets.readers.files import read_lines
-
-    return () if path is None else read_lines(path)
-
-
-def _fit(texts: Texts, rank: Any, options: dict[str, Any]) -> tuple[TopicModel, list[str]]:
-    from sklearn.exceptions import ConvergenceWarning
-
-    from gsnmf.applications import topics as find
-
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", ConvergenceWarning)
-        model = find(
-            texts.texts,
-            rank,
-            labels=texts.labels or None,
-            ids=texts.ids,
-            dates=texts.dates or None,
-            **options,
+        findings = gather_documents(
+            model,
+            title=Path(texts.source).name,
+            bound=compare,
+            parameters={name: value for name, value in parameters.items() if value},
+            warnings=notes,
         )
-    return model, [str(w.message) for w in caught if issubclass(w.category, ConvergenceWarning)]
-
-
-def _write(
-    folder: Path, model: TopicModel, texts: Texts, parameters: dict[str, str], notes: list[str], compare: bool
-) -> dict[str, Any]:
-    """All files, or none if anything goes wrong before the last is complete; what was found, in short."""
-    from gsnmf.applications.topic_modelling.document_report import (
-        documents_csv,
-        gather_documents,
-        render_documents,
-        summary,
+        short = summary(findings)
+        write_files(
+            folder,
+            {
+                "model.npz": model.save,
+                "topics.json": json_text(short, ascii=False),
+                "documents.csv": documents_csv(model),
+                "topics.html": render_documents(findings),
+            },
+        )
+    print_found(
+        folder / "topics.html",
+        short,
+        lambda console: _print_topics(console, short),
+        as_json=as_json,
+        quiet=quiet,
+        warnings=notes,
+        label="Page",
     )
-    from gsnmf.support.atomic_files import atomic_files
-
-    title = Path(texts.source).name
-    findings = gather_documents(model, title=title, bound=compare, parameters=parameters, warnings=notes)
-    short = summary(findings)
-    with atomic_files(folder, ("model.npz", "topics.json", "documents.csv", "topics.html")) as draft:
-        model.save(draft / "model.npz")
-        (draft / "topics.json").write_bytes((json.dumps(short, indent=2, ensure_ascii=False) + "\n").encode())
-        (draft / "documents.csv").write_bytes(documents_csv(model).encode())
-        (draft / "topics.html").write_bytes(render_documents(findings).encode())
-    return short
 
 
-def _print(
-    folder: Path, model: TopicModel, short: dict[str, Any], notes: list[str], as_json: bool, quiet: bool
-) -> None:
-    page = folder / "topics.html"
-    if as_json:
-        typer.echo(json.dumps(short, indent=2, ensure_ascii=False))
-    elif quiet:
-        typer.echo(page)
-    else:
-        from rich.console import Console
-        from rich.markup import escape
-        from rich.table import Column, Table
+def _print_topics(console: Console, short: dict[str, Any]) -> None:
+    from rich.markup import escape
+    from rich.table import Column
 
-        console = Console(highlight=False)
-        console.print(f"[bold]{escape(short['sentence'])}.[/bold]")
-        sure = any("stability" in topic for topic in short["topics"])
-        substitutes = Column("next best", overflow="fold")
-        table = Table("share", "coherence", *(["stability"] if sure else []), "words", substitutes, "a passage")
-        for topic in short["topics"]:
-            coherence = "–" if topic["coherence"] is None else f"{topic['coherence']:.2f}"
-            passage = textwrap.shorten(next(iter(topic["passages"]), ""), 110, placeholder=" …")
-            others = ", ".join(_told(other, len(topic["chosen"]) > 1) for other in topic["alternatives"])
-            stable = [percent(topic["stability"])] if sure else []
-            cells = (percent(topic["share"]), coherence, *stable, ", ".join(topic["words"][:8]), others, passage)
-            table.add_row(*map(escape, cells))
-        console.print(table)
-        typer.echo(f"Page: {page}")
-    for note in notes:
-        typer.echo(f"gsnmf: warning: {note}", err=True)
+    from gsnmf.commands.output import print_table
+
+    console.print(f"[bold]{escape(short['sentence'])}.[/bold]")
+    sure = ["stability"] if any("stability" in topic for topic in short["topics"]) else []
+    rows = []
+    for topic in short["topics"]:
+        coherence = "–" if topic["coherence"] is None else f"{topic['coherence']:.2f}"
+        passage = textwrap.shorten(next(iter(topic["passages"]), ""), 110, placeholder=" …")
+        others = ", ".join(_alternative(other, len(topic["chosen"]) > 1) for other in topic["alternatives"])
+        stable = [percent(topic["stability"])] if sure else []
+        rows.append((percent(topic["share"]), coherence, *stable, ", ".join(topic["words"][:8]), others, passage))
+    next_best = Column("next best", overflow="fold")
+    print_table(console, ["share", "coherence", *sure, "words", next_best, "a passage"], rows)
 
 
-def _told(other: dict[str, Any], mixed: bool) -> str:
+def _alternative(other: dict[str, Any], mixed: bool) -> str:
     """A substitute and its price: "break (0.02 points less)"."""
     replaced = f" for {abridged(other['chosen'], _LONGEST_NAME)}" if mixed else ""
     return f"{abridged(other['name'], _LONGEST_NAME)}{replaced} ({price(other['points_lost'])})"

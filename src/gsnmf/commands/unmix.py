@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import time
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
+from gsnmf.applications import Unmixing
 from gsnmf.applications.unmixing.endmember_extraction import ENDMEMBER_METHODS
 from gsnmf.applications.unmixing.scene_files import ENDINGS, read_cube, read_mask, read_wavelengths
 from gsnmf.applications.unmixing.scene_report import render_scene
 from gsnmf.applications.unmixing.unmix import MAX_PIXELS
 from gsnmf.applications.unmixing.unmix import unmix as unmix_scene
-from gsnmf.applications.unmixing.unmixing_result import Unmixing
-from gsnmf.commands.factorize import check_writable, provenance
-from gsnmf.commands.options import AsJson, Quiet
-from gsnmf.commands.progress import stages
-from gsnmf.commands.ranks import parse_rank
-from gsnmf.support.atomic_files import atomic_files
+from gsnmf.commands.options import AsJson, Quiet, parse_rank
+from gsnmf.commands.output import check_folder, json_text, print_found, print_table, provenance, stages, write_files
 
 _FILES = ("result.npz", "spectra.csv", "summary.json", "report.html")
 
@@ -70,11 +65,7 @@ def unmix(
     rank: Annotated[
         str,
         typer.Option(
-            "--endmembers",
-            "--rank",
-            "-r",
-            metavar="N|A-B|auto",
-            help="How many materials; auto and ranges estimate it.",
+            "--rank", "--endmembers", "-r", metavar="R|A-B|auto", help="Number of materials; or estimate it: auto."
         ),
     ],
     wavelengths: Annotated[
@@ -113,9 +104,9 @@ def unmix(
     """Read, unmix, write and print; `HELP` says the rest."""
     if unit is not None and wavelengths is None and file.suffix.lower() not in (".hdr", ".npz", ".mat", ".nc", ".zarr"):
         raise typer.BadParameter("--unit has no effect without --wavelengths on a file that brings none.")
-    number = _parse_number(rank)
+    number = parse_rank(rank, pairs=False)
     folder = out or Path(f"{file.resolve().stem}-unmix")
-    check_writable(folder)
+    check_folder(folder, _FILES)
     started = time.perf_counter()
     with stages(quiet) as stage:
         stage("Opening the scene")
@@ -143,19 +134,19 @@ def unmix(
             random_state=0 if seed is None else seed,
         )
         stage("Writing the report")
-        _write(folder, result, provenance(file, started))
-    _print(folder, result, as_json, quiet)
-
-
-def _parse_number(text: str) -> int | range | Literal["auto"]:
-    if text == "auto":
-        return "auto"
-    number = parse_rank(text)
-    if isinstance(number, tuple):
-        raise typer.BadParameter(
-            f"--endmembers must be a positive integer, a range such as 2-9, or auto; got {text!r}."
+        short = summary(result)
+        write_files(
+            folder,
+            {
+                "result.npz": result.save,
+                "spectra.csv": _spectra_table(result),
+                "summary.json": json_text(short),
+                "report.html": render_scene(result, "", provenance(file, started)),
+            },
         )
-    return number
+    print_found(
+        folder / "report.html", short, lambda console: _print_scene(console, result), as_json=as_json, quiet=quiet
+    )
 
 
 def summary(result: Unmixing) -> dict[str, Any]:
@@ -178,16 +169,6 @@ def summary(result: Unmixing) -> dict[str, Any]:
     }
 
 
-def _write(folder: Path, result: Unmixing, provenance: dict[str, str]) -> None:
-    """All files, or none if anything goes wrong before the last is complete."""
-    page = render_scene(result, "", provenance)
-    with atomic_files(folder, _FILES) as draft:
-        result.save(draft / "result.npz")
-        (draft / "spectra.csv").write_bytes(_spectra_table(result).encode())
-        (draft / "summary.json").write_bytes((json.dumps(summary(result), indent=2) + "\n").encode())
-        (draft / "report.html").write_bytes(page.encode())
-
-
 def _spectra_table(result: Unmixing) -> str:
     """Bands down and endmembers across, as comma-separated values; empty cells in bands that were left out."""
     first = "band" if result.wavelengths is None else f"wavelength_{result.wavelength_unit}"
@@ -200,18 +181,9 @@ def _spectra_table(result: Unmixing) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _print(folder: Path, result: Unmixing, as_json: bool, quiet: bool) -> None:
-    report = folder / _FILES[-1]
-    if as_json:
-        typer.echo(json.dumps(summary(result), indent=2))
-        return
-    if not quiet:
-        console = Console(highlight=False)
-        found = result.table()
-        table = Table(*found.header, title=escape(found.caption), title_justify="left")
-        for row in found.rows:
-            table.add_row(*(escape(f"{cell:.3g}" if isinstance(cell, float) else str(cell)) for cell in row))
-        console.print(table)
-        for note in result.notes:
-            console.print(f"{escape(note)}.")
-    typer.echo(report if quiet else f"Report: {report}")
+def _print_scene(console: Console, result: Unmixing) -> None:
+    found = result.table()
+    rows = [[f"{cell:.3g}" if isinstance(cell, float) else str(cell) for cell in row] for row in found.rows]
+    print_table(console, found.header, rows, found.caption)
+    for note in result.notes:
+        console.print(f"{escape(note)}.")
