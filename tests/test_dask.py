@@ -19,7 +19,7 @@ from gsnmf.diagnostics import Explanation
 from gsnmf.matrix import wrap
 from gsnmf.metrics import relative_error
 from gsnmf.selection.successive_projection import generalized_successive_projection, successive_projection
-from gsnmf.weights.eliminated import RowSums, curvature_matrix, row_sums
+from gsnmf.weights.out_of_core import RowSums, curvature_matrix, row_sums
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -501,7 +501,7 @@ class TestLazyResults:
         np.testing.assert_allclose(curvature_matrix(sums.curvature, 2, 3), curvature.reshape(6, 6), atol=1e-9)
 
     def test_without_curvature_it_is_still_right(self, monkeypatch):
-        monkeypatch.setattr("gsnmf.weights.eliminated._CURVATURE_BYTES", 0)
+        monkeypatch.setattr("gsnmf.weights.out_of_core._CURVATURE_BYTES", 0)
         found = gsnmf.fit_weights(to_dask(self.matrix, (17, 10)), [3, 5], [1, 30])
         expected = gsnmf.fit_weights(self.matrix, [3, 5], [1, 30])
         assert found.relative_error == pytest.approx(expected.relative_error, rel=1e-4)

@@ -10,7 +10,7 @@ from gsnmf import GSNMF
 from gsnmf.datasets import planted
 from gsnmf.matrix.input import observe
 from gsnmf.model_selection.held_out_entries import leave_out
-from gsnmf.weights.observed_anchors import solve_anchored
+from gsnmf.weights.observed import solve_anchored
 
 NAN = float("nan")
 QUICK = {"n_repeats": 1, "effort": "fast"}

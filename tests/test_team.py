@@ -12,7 +12,7 @@ from gsnmf._kernels.reductions import positive_squares
 from gsnmf._parallel import ThreadBudget, n_threads, parallel_map
 from gsnmf.datasets import planted
 from gsnmf.matrix import wrap
-from gsnmf.search import slopes
+from gsnmf.search import candidates
 from gsnmf.search.automatic import automatic_search
 
 
@@ -86,9 +86,11 @@ def test_sums_over_slopes_are_those_of_plain_numpy(team, shape):
     factors = rng.random((shape[1], 2)), rng.random((shape[1], 3))
     H = np.hstack(factors).T
     plain = np.ascontiguousarray(products - coefficients @ H)
-    found = slopes.sums_over_slopes(products, coefficients, factors, exchange_scores, team)
+    found = candidates.sums_over_slopes(products, coefficients, factors, exchange_scores, team)
     np.testing.assert_allclose(found, exchange_scores(plain, coefficients, np.ascontiguousarray(H)), atol=1e-9)
-    found = slopes.sums_over_slopes(products, coefficients, factors, lambda block, *_: positive_squares(block), team)
+    found = candidates.sums_over_slopes(
+        products, coefficients, factors, lambda block, *_: positive_squares(block), team
+    )
     np.testing.assert_allclose(found, positive_squares(plain), atol=1e-9)
 
 
@@ -103,5 +105,5 @@ def test_a_search_does_not_depend_on_the_number_of_threads(monkeypatch, sparse):
     for other in found[1:]:
         assert other.record == first.record
         assert other.fit.squared_error == first.fit.squared_error
-        np.testing.assert_array_equal(other.fit.P, first.fit.P)
-        np.testing.assert_array_equal(other.fit.Q, first.fit.Q)
+        np.testing.assert_array_equal(other.fit.columns.weights, first.fit.columns.weights)
+        np.testing.assert_array_equal(other.fit.rows.weights, first.fit.rows.weights)

@@ -18,7 +18,7 @@ from gsnmf.matrix.protocol import Matrix
 from gsnmf.nmf import hals, truncated_svd
 from gsnmf.records import Record
 from gsnmf.result import Factorization
-from gsnmf.search.factor_path import FactorPath, factor_path
+from gsnmf.search.pursuit import FactorPath, factor_path
 from gsnmf.search.ranks import RankPath
 from gsnmf.support.arrays import Axis, Doubles, Floats, Indices
 

@@ -102,7 +102,7 @@ class SearchRecord:
     end : {"work spent", "time limit", "error is zero", "nothing better nearby"}
         "nothing better nearby": as many perturbations in a row as the effort allows led to nothing better.
     work : float
-        In nominal seconds: see `gsnmf.search.work`.
+        In nominal seconds: see `gsnmf.search.effort`.
 
     Examples
     --------

@@ -12,7 +12,7 @@ from gsnmf.datasets import planted
 from gsnmf.matrix import wrap
 from gsnmf.model_selection.held_out_entries import denoised, leave_out
 from gsnmf.model_selection.stability import agreement
-from gsnmf.search.nested import nested_fits
+from gsnmf.search.ranks import nested_fits
 
 RANKS = range(2, 10)
 
@@ -90,13 +90,13 @@ def test_low_rank_matrix_has_less_noise_than_the_data():
 def test_nested_searches_find_planted_indices_and_never_rise_with_the_rank(dense):
     data = planted((60, 50), 3, 2, noise_level=0.05, random_state=0)
     fits = nested_fits(wrap(dense), RANKS, work=1.0, n_candidates=60)
-    assert sorted(fits[5].fitted.fit.columns) == sorted(data.columns)
-    assert sorted(fits[5].fitted.fit.rows) == sorted(data.rows)
-    errors = [fits[rank].fitted.squared_error for rank in RANKS]
+    assert sorted(fits[5].state.columns.indices) == sorted(data.columns)
+    assert sorted(fits[5].state.rows.indices) == sorted(data.rows)
+    errors = [fits[rank].state.squared_error for rank in RANKS]
     assert errors == sorted(errors, reverse=True)
     for rank in RANKS:
-        fitted = fits[rank].fitted
-        assert np.linalg.norm(dense - fitted.left @ fitted.right) ** 2 == pytest.approx(fitted.squared_error, rel=1e-6)
+        state = fits[rank].state
+        assert np.linalg.norm(dense - state.left @ state.right) ** 2 == pytest.approx(state.squared_error, rel=1e-6)
 
 
 def test_planted_rank_is_recommended(choice):

@@ -12,9 +12,8 @@ from gsnmf.matrix.completion import Completion, complete, filled, with_anchors
 from gsnmf.matrix.observed import Observed
 from gsnmf.records import Choice
 from gsnmf.result import Factorization, Observation
-from gsnmf.search.observed_alternatives import observed_substitutes
-from gsnmf.weights.observed import solve_observed_weights
-from gsnmf.weights.observed_anchors import solve_anchored
+from gsnmf.search.alternatives import substitutes
+from gsnmf.weights.observed import solve_anchored, solve_observed_weights
 
 
 def solve_held(held: Matrix | Observed, request: Request) -> Factorization:
@@ -22,7 +21,7 @@ def solve_held(held: Matrix | Observed, request: Request) -> Factorization:
 
     With holes there are three steps: a low-rank matrix fills them (`gsnmf.matrix.completion`); columns and rows are
     chosen on the filled matrix; their weights, and the values in the holes of the chosen columns and rows, minimise the
-    error on observed entries (`gsnmf.weights.observed_anchors`). Factors of several members are mixtures of columns and
+    error on observed entries (`gsnmf.weights.observed`). Factors of several members are mixtures of columns and
     rows of the filled matrix.
 
     Notes
@@ -83,7 +82,7 @@ def _weighted(
     )
     source = with_anchors(source, columns, rows, found.columns, found.rows)
     seen = replace(observation_of(observed, completion), anchors=(found.columns, found.rows))
-    known = partial(observed_substitutes, observed=observed, constraints=request.constraints)
+    known = partial(substitutes, observed=observed, constraints=request.constraints)
     return Factorization(choice.selection, found.weights, source, choice.search, known, observation=seen)
 
 

@@ -31,7 +31,6 @@ from gsnmf.matrix.observed import Observed
 from gsnmf.records import Mixtures, Selection, Weights
 from gsnmf.result import Factorization, Substitutes
 from gsnmf.search.alternatives import substitutes
-from gsnmf.search.observed_alternatives import observed_substitutes
 from gsnmf.support.archives import one_error, read_saved
 from gsnmf.support.arrays import Doubles, Floats, Sparse
 from gsnmf.support.atomic_files import atomic_write
@@ -176,7 +175,7 @@ def _substitutes(observed: Observed | None, mixtures: Mixtures | None) -> Substi
     """How a loaded result finds alternatives."""
     if observed is None:
         return substitutes
-    return partial(observed_substitutes, observed=observed) if mixtures is None else None
+    return partial(substitutes, observed=observed) if mixtures is None else None
 
 
 def _row_weights(matrix: Matrix, selection: Selection, arrays: Mapping[str, Any]) -> Floats:

@@ -46,7 +46,7 @@ from gsnmf.model_selection.stability import agreement
 from gsnmf.problem import Problem
 from gsnmf.records import Record
 from gsnmf.search.effort import Effort, Progress, check_effort
-from gsnmf.search.nested import NestedFit, nested_fits
+from gsnmf.search.ranks import NestedFit, nested_fits
 from gsnmf.support.arrays import Doubles, Indices
 from gsnmf.support.formatting import ShownAsTable, Table, percent
 from gsnmf.support.optional import axes_or_new
@@ -309,7 +309,7 @@ def _chosen(
         )
     sums = [_summed_errors(judged, rank) for rank in ranks]
     errors = np.sqrt([by_row.sum() / norm for by_row, _ in sums])
-    n_columns = np.array([whole[rank].fitted.fit.columns.size for rank in ranks], dtype=np.intp)
+    n_columns = np.array([whole[rank].state.columns.size for rank in ranks], dtype=np.intp)
     best = _recommended(np.array(ranks), errors, least_gain)
     doubts = [max(_doubt(a, b) for a, b in zip(one, sums[best], strict=True)) for one in sums]
     seconds = [whole[rank].seconds + sum(one.fits[rank].seconds for one in judged) for rank in ranks]
@@ -339,8 +339,8 @@ def _summed_errors(judged: list[_Judged], rank: int) -> tuple[Doubles, Doubles]:
     m, n = judged[0].part.shape
     by_row, by_column = np.zeros(m), np.zeros(n)
     for part, fits in judged:
-        fitted = fits[rank].fitted
-        rows, columns = part.sums(part.errors(fitted.left, np.ascontiguousarray(fitted.right.T)))
+        state = fits[rank].state
+        rows, columns = part.sums(part.errors(state.left, np.ascontiguousarray(state.right.T)))
         by_row += rows
         by_column += columns
     return by_row, by_column
@@ -353,15 +353,15 @@ def _doubt(sums: Doubles, others: Doubles) -> float:
 
 def _stability(rank: int, whole: dict[int, NestedFit], judged: list[_Judged]) -> float:
     """Mean agreement of factors over all pairs of searches."""
-    fits = [whole[rank].fitted, *(one.fits[rank].fitted for one in judged)]
+    fits = [whole[rank].state, *(one.fits[rank].state for one in judged)]
     return float(np.mean([agreement(a.left, a.right.T, b.left, b.right.T) for a, b in combinations(fits, 2)]))
 
 
 def _relative_error(found: NestedFit, matrix: InMemoryMatrix | Observed) -> float:
-    squared_error = found.fitted.squared_error
+    squared_error = found.state.squared_error
     if isinstance(matrix, Observed):
-        right = np.ascontiguousarray(found.fitted.right.T)
-        squared_error = matrix.weighted_squares(residuals(matrix.entries, found.fitted.left, right))
+        right = np.ascontiguousarray(found.state.right.T)
+        squared_error = matrix.weighted_squares(residuals(matrix.entries, found.state.left, right))
     return float(np.sqrt(max(0.0, squared_error) / matrix.squared_norm))
 
 

@@ -12,11 +12,11 @@ from gsnmf.matrix import InMemoryMatrix
 from gsnmf.matrix.validation import check_count
 from gsnmf.model_selection.input import matrix_of
 from gsnmf.records import Record
-from gsnmf.search.candidates import Candidates, Fit, candidate_pool
-from gsnmf.search.exchange import completed, improved
-from gsnmf.search.fitted import Fitted
+from gsnmf.search.candidates import Candidates, candidate_pool
+from gsnmf.search.effort import Work
+from gsnmf.search.exchange import grow, improve
+from gsnmf.search.state import State
 from gsnmf.search.trials import Trials
-from gsnmf.search.work import Work
 from gsnmf.support.arrays import Doubles, Indices
 from gsnmf.support.formatting import ShownAsTable, Table, columns_and_rows, percent
 from gsnmf.support.optional import axes_or_new
@@ -154,16 +154,18 @@ def split_profile(matrix: Any, result: Factorization, *, width: int = 2) -> Spli
     )
     candidates = candidate_pool(held, _CANDIDATES)
     candidates.include(result.columns, result.rows)
-    start = candidates.fit(result.columns, result.rows, tolerance=1e-3, max_iterations=100)
+    start, _ = candidates.state(result.columns, result.rows).solved(tolerance=1e-3, max_iterations=100)
     return SplitProfile(columns, rows, _qualities(held, candidates, start, columns, rows), chosen)
 
 
-def _qualities(matrix: InMemoryMatrix, candidates: Candidates, start: Fit, columns: Indices, rows: Indices) -> Doubles:
+def _qualities(
+    matrix: InMemoryMatrix, candidates: Candidates, start: State, columns: Indices, rows: Indices
+) -> Doubles:
     """Quality at every pair of numbers, from the start outwards."""
     center = start.columns.size, start.rows.size
     pairs = [(int(c), int(r)) for c in columns for r in rows if c + r > 0]
     pairs.sort(key=lambda pair: abs(pair[0] - center[0]) + abs(pair[1] - center[1]))
-    found: dict[tuple[int, int], Fitted] = {}
+    found: dict[tuple[int, int], State] = {}
     trials = Trials(candidates, Constraints().resolve(matrix.shape, center), Work(float("inf")))
     with trials.running():
         for pair in pairs:
@@ -171,24 +173,23 @@ def _qualities(matrix: InMemoryMatrix, candidates: Candidates, start: Fit, colum
             neighbours = [
                 found[other] for other in found if sum(abs(a - b) for a, b in zip(pair, other, strict=True)) == 1
             ]
-            starts = [_resized(trials, one, pair) for one in neighbours] or [trials.of(start)]
+            starts = [_resized(trials, one, pair) for one in neighbours] or [start]
             best = min(starts, key=lambda one: one.squared_error)
-            best = improved(trials, best, trials.work.spent + _WORK, _FAILURES)[0]
-            found[pair] = trials.polished(best)
+            best = improve(trials, best, trials.work.spent + _WORK, _FAILURES)[0]
+            found[pair] = trials.polish(best)
     qualities = np.zeros((columns.size, rows.size))
-    for (c, r), fitted in found.items():
-        error = np.sqrt(max(0.0, fitted.squared_error) / matrix.squared_norm)
+    for (c, r), state in found.items():
+        error = np.sqrt(max(0.0, state.squared_error) / matrix.squared_norm)
         qualities[c - columns[0], r - rows[0]] = 1.0 - error
     return qualities
 
 
-def _resized(trials: Trials, fitted: Fitted, pair: tuple[int, int]) -> Fitted:
+def _resized(trials: Trials, state: State, pair: tuple[int, int]) -> State:
     """A neighbour with one column or row fewer or more."""
-    worths = trials.worths(fitted)
-    is_column = np.arange(fitted.size) < fitted.fit.columns.size
-    for extra, side in ((fitted.fit.columns.size > pair[0], is_column), (fitted.fit.rows.size > pair[1], ~is_column)):
+    worths = trials.worths(state)
+    is_column = np.arange(state.size) < state.columns.size
+    for extra, side in ((state.columns.size > pair[0], is_column), (state.rows.size > pair[1], ~is_column)):
         if extra:
-            dropped = int(np.argmin(np.where(side, worths, np.inf)))
-            fitted = trials.of(trials.candidates.without(fitted.fit, dropped))
+            state = trials.candidates.without(state, [int(np.argmin(np.where(side, worths, np.inf)))])
             break
-    return trials.refitted(completed(trials, fitted), _ROUNDS)
+    return trials.descend(grow(trials, state), _ROUNDS)

@@ -16,10 +16,10 @@ import numpy as np
 from gsnmf._kernels.coordinate_descent import descend
 from gsnmf.constraints import Limits
 from gsnmf.matrix.protocol import Matrix
-from gsnmf.search.candidates import Fit
-from gsnmf.search.fitted import Fitted
+from gsnmf.search.effort import nominal_seconds
+from gsnmf.search.state import State
 from gsnmf.search.trials import Trials
-from gsnmf.support.arrays import Axis, Doubles, Flags, Indices
+from gsnmf.support.arrays import COLUMNS_AND_ROWS, Axis, Doubles, Indices
 
 _ROUNDS = 30
 _FIT_ROUNDS = 12
@@ -27,33 +27,32 @@ _NMF_ITERATIONS = 20
 _SWEEPS = 2
 
 
-def alternated(trials: Trials, fitted: Fitted, entries: float, max_rounds: int = _ROUNDS) -> Fitted:
-    """Repeatedly take what is closest to the ideal vectors; return the best selection, never worse than ``fitted``.
+def alternate(trials: Trials, state: State, entries: float, max_rounds: int = _ROUNDS) -> State:
+    """Repeatedly take what is closest to the ideal vectors; return the best state, never worse than the given one.
 
     Parameters
     ----------
     trials : Trials
-    fitted : Fitted
+    state : State
     entries : float
         Number of nonzero entries of the matrix, for counting work.
     max_rounds : int
         Limit on rounds; it ends earlier if a selection recurs.
     """
-    matrix, best = trials.candidates.matrix, fitted
-    seen = {frozenset(fitted.identities())}
-    for _ in range(max_rounds if fitted.size else 0):
-        columns = _closest_to_ideal(matrix, fitted, trials.limits, "columns")
-        rows = _closest_to_ideal(matrix, fitted, trials.limits, "rows")
-        trials.work.products(4.0 * entries * fitted.size)
+    matrix, best = trials.candidates.matrix, state
+    seen = {frozenset(state.factors())}
+    for _ in range(max_rounds if state.size else 0):
+        columns, rows = (_closest_to_ideal(matrix, state, trials.limits, axis) for axis in COLUMNS_AND_ROWS)
+        trials.work.spent += nominal_seconds(products=4.0 * entries * state.size)
         trials.candidates.include(columns, rows)
-        fit = Fit(columns, rows, fitted.fit.P, fitted.fit.Q, np.inf)
-        fitted = trials.refitted(trials.of(fit), _FIT_ROUNDS)
-        if fitted.squared_error < best.squared_error:
-            best = fitted
-        identity = frozenset(fitted.identities())
-        if identity in seen or not trials.work.left():
+        closest = trials.candidates.state(columns, rows, state.columns.weights, state.rows.weights)
+        state = trials.descend(closest, _FIT_ROUNDS)
+        if state.squared_error < best.squared_error:
+            best = state
+        factors = frozenset(state.factors())
+        if factors in seen or not trials.work.left():
             break
-        seen.add(identity)
+        seen.add(factors)
     return best
 
 
@@ -110,27 +109,21 @@ def distinct_closest(closeness: Doubles) -> Indices:
     return chosen
 
 
-def _closest_to_ideal(matrix: Matrix, fitted: Fitted, limits: Limits, axis: Axis) -> Indices:
+def _closest_to_ideal(matrix: Matrix, state: State, limits: Limits, axis: Axis) -> Indices:
     """For each chosen column (row), the one closest in angle to its ideal vector."""
-    if axis == "columns":
-        side, left, right, weights = matrix, fitted.left, fitted.right, fitted.fit.P
-        chosen, own = fitted.fit.columns, slice(0, fitted.fit.columns.size)
-    else:
-        side, left, right, weights = matrix.T, fitted.right.T, fitted.left.T, fitted.fit.Q
-        chosen, own = fitted.fit.rows, slice(fitted.fit.columns.size, fitted.size)
+    side, chosen = matrix.along(axis), state.on(axis)
     if chosen.size == 0:
-        return chosen
+        return chosen.indices
+    left, right, own = state.left, state.right, slice(0, chosen.size)
+    if axis == "rows":
+        left, right, own = right.T, left.T, slice(state.columns.size, state.size)
+    weights = chosen.weights
     used = np.square(weights).sum(axis=0)
     images = np.asarray(side.dot(np.ascontiguousarray(weights)), dtype=np.float64)
     ideal = images - left @ (right @ weights) + left[:, own] * used
     closeness = cosines(side, ideal)
-    _keep(closeness, chosen, used, limits.included(axis), limits.excluded(axis))
+    closeness[limits.excluded(axis)] = -2.0
+    for k in np.flatnonzero((used == 0.0) | np.isin(chosen.indices, limits.included(axis))):
+        closeness[chosen.indices[k]] = -2.0  # included ones stay, and those without weights have no ideal vector
+        closeness[chosen.indices[k], k] = 2.0
     return distinct_closest(closeness)
-
-
-def _keep(closeness: Doubles, chosen: Indices, used: Doubles, included: Indices, excluded: Flags) -> None:
-    """Rule out excluded indices, and keep those that are included or have no weights."""
-    closeness[excluded] = -2.0
-    for k in np.flatnonzero((used == 0.0) | np.isin(chosen, included)):
-        closeness[chosen[k]] = -2.0
-        closeness[chosen[k], k] = 2.0

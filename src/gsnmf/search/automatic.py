@@ -6,7 +6,7 @@ start gets a few exchanges before the best are favoured, because the start with 
 closest to the best selection. The best selection with as many columns as allowed, and the best one with as many rows as
 allowed, also get exchanges that keep these numbers: free exchanges soon bring a row into a selection of columns, and
 then rarely lead back to columns alone, even if these are better in the end. When no exchange helps, the search perturbs
-the best selection and goes on until the work of the stage is spent. Work is counted, not timed (`gsnmf.search.work`),
+the best selection and goes on until the work of the stage is spent. Work is counted, not timed (`gsnmf.search.effort`),
 so the answer is the same on every machine.
 """
 
@@ -24,23 +24,17 @@ import numpy as np
 from gsnmf.constraints import Constraints, Limits
 from gsnmf.matrix.protocol import Matrix
 from gsnmf.records import EndReason, SearchRecord, Selection
-from gsnmf.search.best_so_far import BestSoFar
-from gsnmf.search.candidates import Candidates, Fit
-from gsnmf.search.effort import STAGES, Effort, Progress, Stage, check_effort, check_time_limit
-from gsnmf.search.exchange import PROGRESS, batches, every_exchange, improved, thoroughly_improved
-from gsnmf.search.fitted import Fitted, by_error
-from gsnmf.search.perturbation import perturbed
-from gsnmf.search.start_methods import prepared, started
-from gsnmf.search.starts import AFFORDABLE, Starts
-from gsnmf.search.trials import Trials
-from gsnmf.search.work import Clock, Work
-from gsnmf.support.arrays import Axis
+from gsnmf.search.candidates import Candidates
+from gsnmf.search.effort import STAGES, Clock, Effort, Progress, Stage, Work, check_effort, check_time_limit
+from gsnmf.search.exchange import PROGRESS, batches, improve, improve_thoroughly, perturb, try_every_exchange
+from gsnmf.search.starts import AFFORDABLE, Starts, prepare, start_from
+from gsnmf.search.state import State, by_error
+from gsnmf.search.trials import Incumbent, Trials
+from gsnmf.support.arrays import COLUMNS_AND_ROWS
 from gsnmf.support.progress import log_progress
 
 _BETTER = 1e-7
 """A perturbation must lower the squared error by this fraction to count."""
-
-
 _STARTING = 0.2
 """Fraction of a stage's work for the first exchanges of all starts together."""
 _STARTING_AT_MOST = 0.5
@@ -50,9 +44,8 @@ _REFINING = 0.3
 _PERTURBED = 2
 """Perturbations of the same selection that go on side by side; with more, each would know less of the others."""
 
-
-Task = Callable[[Trials], Fitted]
-"""An independent part of a search."""
+Chain = Callable[[Trials], State]
+"""A search that goes on independently of others."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +53,8 @@ class SearchResult:
     """What a search found."""
 
     selection: Selection
-    fit: Fit
-    """The selection with its weights, from which a final solve can start: `gsnmf.search.candidates.Fit`."""
+    fit: State
+    """The selection with its weights, from which a final solve can start."""
     record: SearchRecord
     """What the search did and why it ended."""
 
@@ -147,10 +140,10 @@ class Search:
         none = np.empty(0, dtype=np.intp)
         work = Work(self._stages[-1].work, Clock(time.monotonic() + check_time_limit(time_limit)))
         self._trials = Trials(Candidates(matrix, none, none), self.limits, work)
-        self._best = BestSoFar(self._trials, progress or log_progress, self._stages[-1].work)
+        self._best = Incumbent(self._trials, progress or log_progress, self._stages[-1].work)
         self._starts = Starts(self._best)
         self._perturbations = self._perturbations_kept = 0
-        self._settled: Fitted | None = None
+        self._settled: State | None = None
         """The best selection, if it was improved thoroughly."""
         self._optimal = False
         self._ended_nearby = False
@@ -169,12 +162,12 @@ class Search:
                 if self._best.exact or self._trials.work.out_of_time:
                     break
             if not self._best.exact and not self._trials.work.out_of_time:
-                self._best.offer(self._trials.polished(self._best.fitted, 1e-4, 100), self._stages[-1])
+                self._best.offer(self._trials.polish(self._best.state, 1e-4, 100), self._stages[-1])
         return self.result()
 
     def result(self) -> SearchResult:
         """The best so far."""
-        fit, trials = self._best.fitted.fit, self._trials
+        state, trials = self._best.state, self._trials
         candidates = trials.candidates
         record = SearchRecord(
             effort=self.effort,
@@ -188,8 +181,8 @@ class Search:
             end=self._end,
             work=trials.work.spent,
         )
-        selection = Selection.of_indices(fit.columns, fit.rows, "auto", self.limits.size)
-        return SearchResult(selection, fit, record)
+        selection = Selection.of_indices(state.columns.indices, state.rows.indices, "auto", self.limits.size)
+        return SearchResult(selection, state, record)
 
     @property
     def _end(self) -> EndReason:
@@ -209,7 +202,7 @@ class Search:
         self._refine(stage, self._first_exchanges(stage))
         self._perturb(stage)
 
-    def _first_exchanges(self, stage: Stage) -> list[Fitted]:
+    def _first_exchanges(self, stage: Stage) -> list[State]:
         """The new starts and the best so far, each after a few exchanges, best first."""
         work = self._trials.work
         starts = self._starts.distinct(stage)
@@ -218,62 +211,63 @@ class Search:
         share, until = _STARTING * left / (len(starts) + len(extremes)), work.spent + _STARTING_AT_MOST * left
         found = starts[:1]
         affordable = share >= self._trials.seconds_of_gains(self.limits.size)  # otherwise, all work is for the best
-        tasks: list[Task] = [partial(_for_a_share, fitted=fitted, share=share) for fitted in starts]
-        tasks += [self._extreme(n_columns, share) for n_columns in extremes]
-        for batch in batches(tasks if affordable else [], self._trials.n_chains()):
+        chains: list[Chain] = [partial(_improve_for_a_share, state=state, share=share) for state in starts]
+        chains += [self._improve_extreme(n_columns, share) for n_columns in extremes]
+        for batch in batches(chains if affordable else [], self._trials.n_chains()):
             if work.left(until):
-                found += self._offered(batch, stage)
-        unique = {frozenset(fitted.identities()): fitted for fitted in sorted(found, key=by_error, reverse=True)}
+                found += self._run_and_offer(batch, stage)
+        unique = {frozenset(state.factors()): state for state in sorted(found, key=by_error, reverse=True)}
         return sorted(unique.values(), key=by_error)
 
-    def _extreme(self, n_columns: int, share: float) -> Task:
+    def _improve_extreme(self, n_columns: int, share: float) -> Chain:
         """Exchanges from the best selection with this number of columns that keep the number."""
-        known, limits = self._best.extremes[n_columns], self.limits.with_columns(n_columns)
+        _, columns, rows = self._best.extremes[n_columns]
+        limits = self.limits.with_columns(n_columns)
 
-        def improve(trials: Trials) -> Fitted:
+        def improve_within(trials: Trials) -> State:
             with trials.within(limits):
-                fitted = trials.polished(started(trials, *prepared(trials, known.columns, known.rows)))
-                return _for_a_share(trials, fitted, share)
+                state = trials.polish(start_from(trials, *prepare(trials, columns, rows)))
+                return _improve_for_a_share(trials, state, share)
 
-        return improve
+        return improve_within
 
-    def _offered(self, tasks: Sequence[Task], stage: Stage) -> list[Fitted]:
-        """The results of independent tasks, each offered as the best."""
-        found = self._trials.chains(tasks)
-        for fitted in found:
-            self._best.offer(fitted, stage)
+    def _run_and_offer(self, chains: Sequence[Chain], stage: Stage) -> list[State]:
+        """The results of independent chains, each offered as the best."""
+        found = self._trials.run_chains(chains)
+        for state in found:
+            self._best.offer(state, stage)
         return found
 
-    def _refine(self, stage: Stage, fits: list[Fitted]) -> None:
+    def _refine(self, stage: Stage, states: list[State]) -> None:
         """Go on from the best of these until no exchange helps."""
         work = self._trials.work
         if stage.patience == 0:
-            for fitted in fits[: stage.n_refined]:
-                better, self._ended_nearby = thoroughly_improved(self._trials, fitted)
+            for state in states[: stage.n_refined]:
+                better, self._ended_nearby = improve_thoroughly(self._trials, state)
                 self._best.offer(better, stage)
             return
         share = _REFINING * max(0.0, stage.work - work.spent) / stage.n_refined
-        settled: list[Fitted] = []
+        settled: list[State] = []
 
-        def task(trials: Trials, fitted: Fitted) -> Fitted:
-            better, done = thoroughly_improved(trials, fitted, trials.work.spent + share)
+        def refine(trials: Trials, state: State) -> State:
+            better, done = improve_thoroughly(trials, state, trials.work.spent + share)
             if done:
                 settled.append(better)
             return better
 
-        for batch in batches(fits[: stage.n_refined], self._trials.n_chains()):
-            self._offered([partial(task, fitted=fitted) for fitted in batch], stage)
-        self._settled = next((fitted for fitted in settled if fitted is self._best.fitted), None)
+        for batch in batches(states[: stage.n_refined], self._trials.n_chains()):
+            self._run_and_offer([partial(refine, state=state) for state in batch], stage)
+        self._settled = next((state for state in settled if state is self._best.state), None)
         self._settle(stage)
 
     def _settle(self, stage: Stage) -> bool:
         """Improve the best selection thoroughly, unless that was done; return whether nothing better was found."""
-        before = self._best.fitted
+        before = self._best.state
         if before is not self._settled:
-            better, done = thoroughly_improved(self._trials, before)
+            better, done = improve_thoroughly(self._trials, before)
             self._best.offer(better, stage)
-            self._settled = self._best.fitted if done else None
-        return self._best.fitted.squared_error >= (1.0 - PROGRESS) * before.squared_error
+            self._settled = self._best.state if done else None
+        return self._best.state.squared_error >= (1.0 - PROGRESS) * before.squared_error
 
     def _perturb(self, stage: Stage) -> None:
         """Perturb the best selection and exchange from there, until the work is spent or nothing better turns up."""
@@ -284,28 +278,29 @@ class Search:
                 if self._certified(stage):
                     return
                 stale = 0
-            found = self._perturbed(stage)
+            found = self._perturbations_of_best(stage)
             trial = min(found, key=by_error)
             stale += len(found)
-            if trial.squared_error < (1.0 - _BETTER) * self._best.fitted.squared_error:
+            if trial.squared_error < (1.0 - _BETTER) * self._best.state.squared_error:
                 self._perturbations_kept += 1
                 stale = 0
-                self._best.offer(trials.polished(trial), stage)
+                self._best.offer(trials.polish(trial), stage)
             self._best.report(stage)
 
-    def _perturbed(self, stage: Stage) -> list[Fitted]:
+    def _perturbations_of_best(self, stage: Stage) -> list[State]:
         """Several perturbations of the best selection, each after exchanges."""
-        n_tasks = min(_PERTURBED, self._trials.n_chains())
-        share = max(0.0, stage.work - self._trials.work.spent) / n_tasks
+        n_chains = min(_PERTURBED, self._trials.n_chains())
+        share = max(0.0, stage.work - self._trials.work.spent) / n_chains
+        best = self._best.state
 
-        def task(trials: Trials, fitted: Fitted, number: int) -> Fitted:
+        def perturb_and_improve(trials: Trials, number: int) -> State:
             until = trials.work.spent + share
-            trial = perturbed(trials, fitted, number, np.random.default_rng(number))
-            return improved(trials, trial, until, limit=stage.limit)[0]
+            trial = perturb(trials, best, number, np.random.default_rng(number))
+            return improve(trials, trial, until, stage.limit)[0]
 
-        numbers = range(self._perturbations + 1, self._perturbations + n_tasks + 1)
-        self._perturbations += n_tasks
-        return self._trials.chains([partial(task, fitted=self._best.fitted, number=number) for number in numbers])
+        numbers = range(self._perturbations + 1, self._perturbations + n_chains + 1)
+        self._perturbations += n_chains
+        return self._trials.run_chains([partial(perturb_and_improve, number=number) for number in numbers])
 
     def _certified(self, stage: Stage) -> bool:
         """Whether the best selection survives giving up each index and, if they are few, trying all exchanges."""
@@ -314,7 +309,7 @@ class Search:
         if self._seconds_of_every_exchange() > AFFORDABLE * stage.work:
             self._ended_nearby = self._trials.work.left()
             return True
-        better, self._optimal = every_exchange(self._trials, self._best.fitted, math.inf)
+        better, self._optimal = try_every_exchange(self._trials, self._best.state, math.inf)
         self._best.offer(better, stage)
         self._ended_nearby = self._optimal
         return self._optimal
@@ -326,17 +321,16 @@ class Search:
         return n_exchanges * self._trials.work.spent / max(1, self._trials.tried)
 
 
-def _for_a_share(trials: Trials, fitted: Fitted, share: float) -> Fitted:
+def _improve_for_a_share(trials: Trials, state: State, share: float) -> State:
     """Exchanges until none helps or a share of the work is spent, but at least a few."""
-    return improved(trials, fitted, trials.work.spent + share, once=True)[0]
+    return improve(trials, state, trials.work.spent + share, once=True)[0]
 
 
 def check_included(matrix: Matrix, limits: Limits) -> None:
     """Refuse to include a zero column or row: it has no direction and explains nothing."""
-    sides: tuple[tuple[Axis, Matrix], ...] = (("columns", matrix), ("rows", matrix.T))
-    for axis, side in sides:
+    for axis in COLUMNS_AND_ROWS:
         included = limits.included(axis)
-        zero = included[side.squared_column_norms[included] == 0] if included.size else included
+        zero = included[matrix.along(axis).squared_column_norms[included] == 0] if included.size else included
         if zero.size:
             raise ValueError(
                 f"include_{axis} must not be zero in the matrix; got {zero.tolist()}, which explain nothing."

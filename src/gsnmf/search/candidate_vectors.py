@@ -33,10 +33,6 @@ class CandidateVectors(ABC):
         """Products of all of them, or of one, with the columns of a block."""
 
     @abstractmethod
-    def combined(self, coefficients: Doubles, positions: Indices) -> Doubles:
-        """Sums of some of them with coefficients of shape (c, k); shape (c, m)."""
-
-    @abstractmethod
     def as_columns(self, positions: Indices) -> Doubles:
         """A new array of shape (m, k), in C order."""
 
@@ -70,9 +66,6 @@ class _DenseVectors(CandidateVectors):
     def dot(self, block: Doubles, at: int | None = None) -> Doubles:
         return np.asarray((self._rows.array if at is None else self._rows.array[at]) @ block)
 
-    def combined(self, coefficients: Doubles, positions: Indices) -> Doubles:
-        return np.asarray(coefficients @ self._rows.array[positions])
-
     def as_columns(self, positions: Indices) -> Doubles:
         return np.array(self._rows.array[positions].T, order="C")
 
@@ -94,9 +87,6 @@ class _CompressedVectors(CandidateVectors):
             return np.asarray(self._rows @ block)
         part = slice(self._rows.indptr[at], self._rows.indptr[at + 1])
         return np.asarray(self._rows.data[part] @ block[self._rows.indices[part]])
-
-    def combined(self, coefficients: Doubles, positions: Indices) -> Doubles:
-        return np.asarray((self._rows[positions].T @ coefficients.T).T)
 
     def as_columns(self, positions: Indices) -> Doubles:
         return np.array(self._rows[positions].toarray().T, order="C")
@@ -120,9 +110,6 @@ class _SparseVectors(CandidateVectors):
         if block.shape[1]:
             products[:] = self._columns(indices).T @ block
         return products if at is None else np.asarray(products[0])
-
-    def combined(self, coefficients: Doubles, positions: Indices) -> Doubles:
-        return np.asarray((self._columns(self._indices[positions]) @ coefficients.T).T)
 
     def as_columns(self, positions: Indices) -> Doubles:
         return np.asarray(self._columns(self._indices[positions]).toarray(order="C"))

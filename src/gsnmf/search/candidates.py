@@ -1,4 +1,4 @@
-r"""Columns and rows among which pursuit and exchange choose, with the products that every trial shares.
+r"""Columns and rows among which the search chooses, with the products that every trial shares.
 
 With the weights of a selection fitted and residual E, adding column j as a new rank-one factor lowers the squared error
 by at least
@@ -7,23 +7,28 @@ by at least
 
 (take :math:`\max(0, M_j^T E_l) / \|M_j\|^2` as its weights). The products of all candidates with the matrix are
 computed once; trying a selection, or scoring all candidates against it, then never touches the matrix again.
+
+The slopes of candidate columns are M_j'E = M_j'M - (M_j'W) H for a factorization W H. They are formed block by block: a
+block stays in the processor's cache from the product to the sum, so the only large array that is read is M_j'M. The
+blocks do not depend on the number of threads, and neither do the results.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from gsnmf._kernels.reductions import positive_squares
 from gsnmf._parallel import ThreadBudget
 from gsnmf.constraints import Limits
-from gsnmf.matrix.protocol import Matrix
+from gsnmf.matrix.protocol import Matrix, dense
 from gsnmf.search.candidate_vectors import GrowingRows, candidate_vectors
-from gsnmf.search.slopes import sums_over_slopes
+from gsnmf.search.state import Chosen, State
 from gsnmf.selection.preselection import largest_and_farthest
-from gsnmf.support.arrays import COLUMNS_AND_ROWS, Axes, Axis, Doubles, Floats, Indices
-from gsnmf.weights.joint import JointProblem, solve_joint
+from gsnmf.support.arrays import COLUMNS_AND_ROWS, Axes, Axis, Doubles, Floats, Indices, Vectors
+from gsnmf.weights.joint import Side
 
 _MEMORY = 1 << 30
 """Bytes that the products of all candidates may take."""
@@ -33,9 +38,17 @@ MOST = 3000
 """Largest number of candidates per side."""
 _FEWEST = 50
 """Smallest number of candidates per side, whatever memory they take."""
-_BLOCK = 1 << 12
-"""Products of each candidate that are transposed at a time."""
-_AXES: tuple[Axis, ...] = ("columns", "rows")
+_TRANSPOSED = 1 << 12
+"""Products of each candidate that are transposed at a time, in the processor's cache."""
+_WIDTH = 1 << 13
+"""Slopes of one candidate that are formed at a time."""
+_BLOCK = 1 << 16
+"""Slopes of several candidates that are formed at a time: half a megabyte."""
+_GROUP = 64
+"""Candidates that one thread takes at a time."""
+
+Reduction = Callable[[Doubles, Doubles, Doubles], Doubles]
+"""Sums over slopes, shape (c, n), given the coefficients, shape (c, r), and the right factors, shape (r, n)."""
 
 
 def candidate_pool(matrix: Matrix, limit: int = MOST, limits: Limits | None = None) -> Candidates:
@@ -44,55 +57,34 @@ def candidate_pool(matrix: Matrix, limit: int = MOST, limits: Limits | None = No
     With ``limits``, excluded indices are never candidates, included ones always are, and a side from which nothing may
     be chosen has none.
     """
-    return Candidates(matrix, *(candidate_indices(matrix, axis, limits, limit) for axis in _AXES))
+    return Candidates(matrix, *(candidate_indices(matrix, axis, limits, limit) for axis in COLUMNS_AND_ROWS))
 
 
 def candidate_indices(matrix: Matrix, axis: Axis, limits: Limits | None = None, limit: int = MOST) -> Indices:
-    """The candidates of one side of `candidate_pool`."""
+    """The candidates of one side of `candidate_pool`; the longest vectors replace excluded ones."""
+    none = np.empty(0, dtype=np.intp)
     if limit == 0:
-        return np.empty(0, dtype=np.intp)
+        return none
     least = 16 * _FEWEST * sum(matrix.shape)
     if least > _MOST_MEMORY and not matrix.in_memory:
         raise ValueError(
             f"method must be one of 'gspa', 'spa-columns', 'spa-rows', 'spa-both' for a Dask array of shape "
             f"{matrix.shape}: the products of candidates, which others keep in memory, would take {least / 1e9:.0f} GB."
         )
-    affordable = max(_FEWEST, _MEMORY // (16 * sum(matrix.shape)))
-    return _candidates_of(matrix, min(limit, affordable), axis, limits)
-
-
-def _candidates_of(matrix: Matrix, limit: int, axis: Axis, limits: Limits | None) -> Indices:
-    """At most ``limit`` allowed indices plus the required ones; the longest ones replace excluded ones."""
+    limit = min(limit, max(_FEWEST, _MEMORY // (16 * sum(matrix.shape))))
     if limits is None:
         return largest_and_farthest(matrix, limit, axis=axis)
     if limits.most(axis) == 0:
-        return np.empty(0, dtype=np.intp)
+        return none
     excluded = limits.excluded(axis)
     best = largest_and_farthest(matrix, limit, axis=axis)
     allowed = best[~excluded[best]]
     if allowed.size < best.size:
-        norms = np.where(excluded, 0.0, (matrix if axis == "columns" else matrix.T).squared_column_norms)
+        norms = np.where(excluded, 0.0, matrix.along(axis).squared_column_norms)
         norms[allowed] = 0.0
         longest = np.argsort(-norms, kind="stable")[: best.size - allowed.size]
         allowed = np.concatenate([allowed, longest[norms[longest] > 0]])
     return np.union1d(allowed, limits.included(axis))
-
-
-@dataclass(frozen=True)
-class Fit:
-    """A selection with its weights, in the units of `gsnmf.weights.joint.JointProblem`."""
-
-    columns: Indices
-    rows: Indices
-    P: Doubles
-    Q: Doubles
-    squared_error: float
-
-    def weights(self, matrix: Matrix) -> tuple[Doubles, Doubles]:
-        """Column weights, r1 x n, and row weights, m x r2, of the columns and rows as they are."""
-        column_lengths = np.sqrt(matrix.squared_column_norms[self.columns])
-        row_lengths = np.sqrt(matrix.T.squared_column_norms[self.rows]) if self.rows.size else np.empty(0)
-        return (self.P / column_lengths).T, self.Q / row_lengths
 
 
 class CandidateSide:
@@ -112,11 +104,6 @@ class CandidateSide:
         """Products of the candidates with all columns, one candidate per row."""
         return self._products.array
 
-    def products_with(self, indices: Indices, at: int | None = None) -> Doubles:
-        """Products of all candidates, or of one, with some columns."""
-        found = self.products[:, indices] if at is None else self.products[at, indices]
-        return found.astype(np.float64, copy=False)
-
     def extend(self, indices: Indices) -> None:
         """Add new candidates; zero columns are ignored."""
         new = np.unique(indices[(self._position[indices] < 0) & (self.matrix.squared_column_norms[indices] > 0)])
@@ -131,28 +118,39 @@ class CandidateSide:
         """Where these columns are among the candidates."""
         return self._position[indices]
 
-    def decreases(
-        self, columns: Indices, P: Doubles, other: CandidateSide, rows: Indices, Q: Doubles, threads: ThreadBudget
-    ) -> Doubles:
-        """Guaranteed decrease of the squared error by each candidate; minus infinity for those already chosen.
+    def coefficients(self, own: Chosen, others: Chosen, at: int | None = None) -> tuple[Doubles, Doubles]:
+        """Products of all candidates, or of one, with their own chosen columns and with the weights of the rows."""
+        products = self.products[:, own.indices] if at is None else self.products[at, own.indices]
+        return products.astype(np.float64, copy=False) / own.side.lengths, self.vectors.dot(others.weights, at)
 
-        P and Q are the weights of ``columns`` and of the ``rows`` of the other side, in the units of the matrix.
-        """
-        coefficients = np.hstack([self.products_with(columns), self.vectors.dot(Q)])
-        factors = P, other.vectors.as_columns(other.positions(rows))
-        decreases = sums_over_slopes(self.products, coefficients, factors, _positive_squares, threads)
-        decreases /= self.lengths**2
-        decreases[self.positions(columns)] = -np.inf
-        return decreases
+    def chosen(self, indices: Indices, weights: Doubles) -> Chosen:
+        """Chosen candidates with these weights and all their products."""
+        positions = self.positions(indices)
+        lengths = self.lengths[positions]
+        vectors = self.vectors.of_unit_length(positions, lengths)
+        gram = self.products[np.ix_(positions, indices)] / np.outer(lengths, lengths)
+        linear = np.empty((self.products.shape[1], positions.size))
+        for start in range(0, linear.shape[0], _TRANSPOSED):
+            block = slice(start, start + _TRANSPOSED)
+            np.divide(self.products[positions, block].T, -lengths, out=linear[block])
+        return Chosen(indices, weights, Side(vectors, gram, linear, lengths))
 
-    def slopes(
-        self, index: int, columns: Indices, P: Doubles, other: CandidateSide, rows: Indices, Q: Doubles
-    ) -> Doubles:
-        """M_j'E for one candidate."""
-        at = int(self._position[index])
-        slopes = self.products[at] - P @ self.products[at, columns]
-        coupling = self.vectors.dot(Q, at)[np.newaxis]
-        return np.asarray(slopes - other.vectors.combined(coupling, other.positions(rows))[0])
+    def exchanged(self, chosen: Chosen, at: int, place: int, weights: Doubles) -> Chosen:
+        """Chosen candidates of which the one at ``at`` is replaced by the candidate at ``place``."""
+        side = chosen.side
+        indices, lengths, all_weights = chosen.indices.copy(), side.lengths.copy(), chosen.weights.copy()
+        gram, linear = side.gram.copy(), side.linear.copy()
+        length, products = self.lengths[place], self.products[place]
+        indices[at], lengths[at], all_weights[:, at] = self.indices[place], length, weights
+        linear[:, at] = -products / length
+        gram[at] = gram[:, at] = products[indices] / (lengths * length)
+        vectors: Vectors
+        if isinstance(side.vectors, np.ndarray):
+            vectors = side.vectors.copy()
+            vectors[:, at] = self.vectors.as_columns(np.array([place]))[:, 0] / length
+        else:
+            vectors = self.vectors.of_unit_length(self.positions(indices), lengths)
+        return Chosen(indices, all_weights, Side(vectors, gram, linear, lengths))
 
 
 class Candidates:
@@ -165,95 +163,153 @@ class Candidates:
         self.threads = ThreadBudget()
         """Threads that share the scoring."""
 
-    def empty(self) -> Fit:
-        """The empty selection."""
-        m, n = self.matrix.shape
-        none = np.empty(0, dtype=np.intp)
-        return Fit(none, none, np.zeros((n, 0)), np.zeros((m, 0)), self.matrix.squared_norm)
+    def on(self, axis: Axis) -> CandidateSide:
+        """The candidate columns, or the candidate rows."""
+        return self.columns if axis == "columns" else self.rows
 
     def include(self, columns: Indices, rows: Indices) -> None:
         """Make sure that a selection is among the candidates."""
         self.columns.extend(columns)
         self.rows.extend(rows)
 
-    def fit(
-        self, columns: Indices, rows: Indices, P: Doubles | None = None, Q: Doubles | None = None, *,
-        tolerance: float = 1e-3, max_iterations: int = 30,
-    ) -> Fit:  # fmt: skip
-        """Weights of a selection of candidates, started from (P, Q) or from zero."""
+    def candidate(self, place: int) -> tuple[Axis, int]:
+        """The axis of a candidate and its position among those of this axis, where columns are counted first."""
+        n_columns = self.columns.indices.size
+        return ("columns", place) if place < n_columns else ("rows", place - n_columns)
+
+    def state(
+        self, columns: Indices, rows: Indices, P: Doubles | None = None, Q: Doubles | None = None,
+        squared_error: float = math.inf,
+    ) -> State:  # fmt: skip
+        """A selection of candidates with given weights, or with weights of zero; nothing is fitted."""
         m, n = self.matrix.shape
-        problem = self.problem(columns, rows)
-        P = np.zeros((n, columns.size)) if P is None else np.array(P, order="C")
-        Q = np.zeros((m, rows.size)) if Q is None else np.array(Q, order="C")
-        squared_error, _, _ = solve_joint(problem, P, Q, tolerance, max_iterations)
-        return Fit(columns, rows, P, Q, squared_error)
+        P = np.zeros((n, columns.size)) if P is None else P
+        Q = np.zeros((m, rows.size)) if Q is None else Q
+        own = self.columns.chosen(columns, P), self.rows.chosen(rows, Q)
+        return State(*own, squared_error, self.matrix.squared_norm)
 
-    def without(self, fit: Fit, position: int) -> Fit:
-        """The selection without one index (columns first, then rows); the other weights are kept, not fitted."""
-        keep_columns = np.arange(fit.columns.size) != position
-        keep_rows = np.arange(fit.rows.size) != position - fit.columns.size
-        return Fit(fit.columns[keep_columns], fit.rows[keep_rows], fit.P[:, keep_columns], fit.Q[:, keep_rows], np.inf)
+    def empty(self) -> State:
+        """The empty selection."""
+        none = np.empty(0, dtype=np.intp)
+        return self.state(none, none, squared_error=self.matrix.squared_norm)
 
-    def extended(self, fit: Fit, axis: Axis, index: int) -> Fit:
+    def without(self, state: State, positions: Sequence[int] | Indices) -> State:
+        """The selection without some indices (columns first, then rows); the other weights are kept, not fitted."""
+        kept = np.ones(state.size, dtype=np.bool_)
+        kept[positions] = False
+        r1 = state.columns.size
+        for axis, keep in zip(COLUMNS_AND_ROWS, (kept[:r1], kept[r1:]), strict=True):
+            if not keep.all():
+                own = state.on(axis)
+                smaller = self.on(axis).chosen(own.indices[keep], own.weights[:, keep])
+                state = state.replaced(axis, smaller)
+        return state
+
+    def extended(self, state: State, axis: Axis, index: int) -> State:
         """The selection with one more index, whose weights give the guaranteed decrease; nothing is fitted."""
-        P, Q = self._plain_weights(fit)
-        if axis == "columns":
-            slopes = self.columns.slopes(index, fit.columns, P, self.rows, fit.rows, Q)
-            length = self.columns.lengths[self.columns.positions(np.array([index]))]
-            added = np.maximum(slopes, 0.0)[:, None] / length
-            return Fit(np.append(fit.columns, index), fit.rows, np.hstack([fit.P, added]), fit.Q, np.inf)
-        slopes = self.rows.slopes(index, fit.rows, Q, self.columns, fit.columns, P)
-        length = self.rows.lengths[self.rows.positions(np.array([index]))]
-        added = np.maximum(slopes, 0.0)[:, None] / length
-        return Fit(fit.columns, np.append(fit.rows, index), fit.P, np.hstack([fit.Q, added]), np.inf)
+        side = self.on(axis)
+        at = int(side.positions(np.array([index]))[0])
+        return self.grown(state, axis, at, self.best_weights(state, axis, at))
 
-    def best(self, fit: Fit, count: int = 1, axes: Axes = COLUMNS_AND_ROWS) -> list[tuple[Axis, int]]:
-        """The candidates with the largest guaranteed decrease, as pairs of axis and index."""
-        P, Q = self._plain_weights(fit)
-        by_column, by_row = np.zeros(self.columns.indices.size), np.zeros(self.rows.indices.size)
-        if "columns" in axes:
-            by_column = self.columns.decreases(fit.columns, P, self.rows, fit.rows, Q, self.threads)
-        if "rows" in axes:
-            by_row = self.rows.decreases(fit.rows, Q, self.columns, fit.columns, P, self.threads)
-        everything = np.concatenate([by_column, by_row])
-        order = np.argsort(-everything, kind="stable")[:count]
-        n = by_column.size
-        return [
-            ("columns", int(self.columns.indices[i])) if i < n else ("rows", int(self.rows.indices[i - n]))
-            for i in order
-            if everything[i] > 0
+    def grown(self, state: State, axis: Axis, at: int, weights: Doubles, squared_error: float = math.inf) -> State:
+        """The selection with one more candidate and these weights of it."""
+        side, own = self.on(axis), state.on(axis)
+        larger = side.chosen(np.append(own.indices, side.indices[at]), np.column_stack([own.weights, weights]))
+        return state.replaced(axis, larger, squared_error)
+
+    def best_weights(self, state: State, axis: Axis, at: int, without: int | None = None) -> Doubles:
+        """Best weights of one more candidate while all others stay: max(0, M_j'E) / |M_j|.
+
+        With ``without``, that factor is taken out of the selection.
+        """
+        side = self.on(axis)
+        coefficients = self._coefficients(state, axis, at)
+        if without is not None:
+            coefficients[without] = 0.0
+        slopes = side.products[at].astype(np.float64)
+        for part, factors in zip(np.split(coefficients, [state.columns.size]), state.across(axis), strict=True):
+            slopes -= factors @ part
+        return np.asarray(np.maximum(slopes, 0.0) / side.lengths[at])
+
+    def best(self, state: State, count: int = 1, axes: Axes = COLUMNS_AND_ROWS) -> list[tuple[Axis, int]]:
+        """The candidates with the largest guaranteed decrease of the squared error, as pairs of axis and index."""
+        decreases = [
+            self.decreases(state, axis) if axis in axes else np.zeros(self.on(axis).indices.size)
+            for axis in COLUMNS_AND_ROWS
         ]
+        everything = np.concatenate(decreases)
+        order = np.argsort(-everything, kind="stable")[:count]
+        found = [self.candidate(int(place)) for place in order if everything[place] > 0]
+        return [(axis, int(self.on(axis).indices[at])) for axis, at in found]
 
-    def _plain_weights(self, fit: Fit) -> tuple[Doubles, Doubles]:
-        P = fit.P / self.columns.lengths[self.columns.positions(fit.columns)]
-        Q = fit.Q / self.rows.lengths[self.rows.positions(fit.rows)]
-        return P, Q
+    def decreases(self, state: State, axis: Axis) -> Doubles:
+        """Guaranteed decrease of the squared error by each candidate; minus infinity for those already chosen."""
+        decreases = self.sums_over_slopes(state, axis, _positive_squares)
+        decreases[self.on(axis).positions(state.on(axis).indices)] = -np.inf
+        return decreases
 
-    def problem(self, columns: Indices, rows: Indices) -> JointProblem:
-        """The problem of the weights of a selection of candidates."""
-        at_columns, at_rows = self.columns.positions(columns), self.rows.positions(rows)
-        column_lengths, row_lengths = self.columns.lengths[at_columns], self.rows.lengths[at_rows]
-        of_columns, of_rows = self.columns.products, self.rows.products
-        return JointProblem(
-            C=self.columns.vectors.of_unit_length(at_columns, column_lengths),
-            R=self.rows.vectors.of_unit_length(at_rows, row_lengths),
-            gram_C=of_columns[np.ix_(at_columns, columns)] / np.outer(column_lengths, column_lengths),
-            gram_R=of_rows[np.ix_(at_rows, rows)] / np.outer(row_lengths, row_lengths),
-            linear_P=_linear(of_columns, at_columns, column_lengths),
-            linear_Q=_linear(of_rows, at_rows, row_lengths),
-            column_lengths=column_lengths,
-            row_lengths=row_lengths,
-            squared_norm=self.matrix.squared_norm,
-        )
+    def sums_over_slopes(self, state: State, axis: Axis, reduction: Reduction) -> Doubles:
+        """Reduce the slopes M_j'E of every candidate, and divide by its squared length."""
+        side = self.on(axis)
+        coefficients = self._coefficients(state, axis)
+        sums = sums_over_slopes(side.products, coefficients, state.across(axis), reduction, self.threads)
+        squares = side.lengths**2
+        return sums / (squares if sums.ndim == 1 else squares[:, None])
+
+    def _coefficients(self, state: State, axis: Axis, at: int | None = None) -> Doubles:
+        """Products of all candidates, or of one, with the left vectors of all factors, column factors first."""
+        if axis == "columns":
+            return np.concatenate(self.columns.coefficients(state.columns, state.rows, at), axis=-1)
+        return np.concatenate(self.rows.coefficients(state.rows, state.columns, at)[::-1], axis=-1)
 
 
-def _linear(products: Floats, positions: Indices, lengths: Doubles) -> Doubles:
-    """Some rows of the products, transposed and divided by minus the lengths; in blocks that fit in the cache."""
-    linear = np.empty((products.shape[1], positions.size))
-    for start in range(0, linear.shape[0], _BLOCK):
-        block = slice(start, start + _BLOCK)
-        np.divide(products[positions, block].T, -lengths, out=linear[block])
-    return linear
+def sums_over_slopes(
+    products: Floats, coefficients: Doubles, factors: Sequence[Vectors], reduction: Reduction, threads: ThreadBudget
+) -> Doubles:
+    """Reduce the slopes ``products - coefficients @ H`` of every candidate.
+
+    Parameters
+    ----------
+    products : array, shape (c, n)
+        M_j'M for candidates j.
+    coefficients : array, shape (c, r)
+        M_j'W.
+    factors : sequence of arrays, each with n rows
+        Side by side, they are the transpose of H.
+    reduction : callable
+        Applied to every block; blocks of the same candidates are added.
+    threads : ThreadBudget
+
+    Returns
+    -------
+    array
+        One row (or number) per candidate.
+    """
+    n_candidates, length = products.shape
+    if products.size == 0:
+        return reduction(np.zeros(products.shape), coefficients, np.zeros((coefficients.shape[1], length)))
+    groups = [slice(start, min(start + _GROUP, n_candidates)) for start in range(0, n_candidates, _GROUP)]
+    pieces = [
+        (group, slice(start, min(start + _WIDTH, length))) for group in groups for start in range(0, length, _WIDTH)
+    ]
+
+    def reduced(piece: tuple[slice, slice]) -> Doubles:
+        group, across = piece
+        H = np.ascontiguousarray(np.hstack([dense(factor[across]) for factor in factors]).T, dtype=np.float64)
+        step = max(1, _BLOCK // H.shape[1])
+        buffer = np.empty(min(step, group.stop - group.start) * H.shape[1])
+        found = []
+        for start in range(group.start, group.stop, step):
+            part = slice(start, min(start + step, group.stop))
+            slopes = buffer[: (part.stop - part.start) * H.shape[1]].reshape(-1, H.shape[1])
+            np.matmul(coefficients[part], H, out=slopes)
+            np.subtract(products[part, across], slopes, out=slopes)
+            found.append(reduction(slopes, coefficients[part], H))
+        return np.concatenate(found)
+
+    results = threads.map(reduced, pieces)
+    n_across = len(pieces) // len(groups)
+    return np.concatenate([sum(results[i : i + n_across]) for i in range(0, len(pieces), n_across)])
 
 
 def _positive_squares(slopes: Doubles, _coefficients: Doubles, _factors: Doubles) -> Doubles:

@@ -4,9 +4,12 @@ The search goes from one number of members to the next. Each stage starts from t
 only steps that lower the error, so more members are never worse than fewer:
 
 1. Rounds: every mixture comes as close as its number of members allows to what its weights ask for
-   (`gsnmf.search.member_fits`), then the weights follow.
-2. Other starts, compared by the true error: the mixtures closest to a short NMF, those closest to an NMF from random
-   factors, and at the first stage those with one factor replaced (`gsnmf.search.member_starts`).
+   (`gsnmf.search.mixed_model`), then the weights follow.
+2. Other starts, compared by the true error. A few iterations of NMF leave the valley into which single members have
+   led; the mixtures closest to its factors restart the search, each on the side where it is closer. If a factor is
+   first replaced by the strongest nonnegative rank-one term of the residual without it, the NMF itself reaches another
+   valley. With many members the best valley may be far away: there the best of several NMFs from random factors is a
+   start as well.
 3. The weights are solved for to the tolerance, and rounds go on until the addition or exchange of a single member no
    longer helps.
 
@@ -19,6 +22,7 @@ C. Ding, T. Li, M. Jordan, Convex and semi-nonnegative matrix factorizations, IE
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,11 +35,9 @@ from gsnmf.matrix.protocol import Matrix
 from gsnmf.matrix.validation import check_count
 from gsnmf.records import NO_GAIN, Choice, Mixtures, Weights
 from gsnmf.result import Factorization
-from gsnmf.search.effort import Effort, Progress
-from gsnmf.search.member_fits import MixedSide
-from gsnmf.search.member_model import MixedModel, Space, model_of
-from gsnmf.search.member_starts import Factors, closest_model, random_start, replaced, restarts
-from gsnmf.search.work import Clock, Work
+from gsnmf.search.alternating import short_nmf
+from gsnmf.search.effort import Clock, Effort, Progress, Work, nominal_seconds
+from gsnmf.search.mixed_model import MixedModel, MixedSide, Mixture, Pool, Space
 from gsnmf.support.arrays import Doubles, Indices, axes_of
 from gsnmf.weights import DEFAULT_MAX_ITERATIONS, DEFAULT_TOLERANCE
 from gsnmf.weights.optimality import CANCELLED, ratio
@@ -76,6 +78,16 @@ _PLANS: dict[Effort, _Plan] = {
     "best": _Plan(100, (5, 20, 50, 200), replacements=100, independent=100, work=40.0, later_work=10.0),
 }
 _REPLACED_ITERATIONS = 20
+_POWER_STEPS = 15
+_NMF_BEFORE = 3
+"""Iterations of NMF for the other factors to settle before one is replaced."""
+_NMF_FROM_RANDOM = 50
+"""Iterations after which NMFs from random factors are compared, or fewer when no work is left."""
+_AT_A_TIME = 10
+"""Iterations of them between two checks of the work that is left."""
+
+Factors = tuple[Doubles, Doubles]
+"""W and H."""
 
 
 def check_members(members: Any, matrix: Matrix) -> int:
@@ -163,7 +175,7 @@ def refine_members(
         limits = Constraints().resolve(matrix.shape, shape)
     space = Space.of(matrix, limits, Work(np.inf, Clock(time.monotonic() + time_limit)))
     with blas_threads(float(matrix.n_stored) * sum(shape)):
-        model, used = model_of(start, space)
+        model, used = MixedModel.of_result(start, space)
         unused = start.columns[~used[: shape[0]]], start.rows[~used[shape[0] :]]
         if model.size == 0 or start.relative_error**2 <= CANCELLED:
             single = Mixtures.single(start.columns, start.rows, matrix.shape, matrix.dtype)
@@ -193,10 +205,11 @@ def fitted_mixtures(matrix: Matrix, choice: Choice, tolerance: float, max_iterat
     start = Factorization(choice.selection, nothing, matrix, choice.search, None, choice.mixtures)
     limits = Constraints().resolve(matrix.shape, (r1, r2))
     with blas_threads(float(matrix.n_stored) * (r1 + r2)):
-        model, used = model_of(start, Space.of(matrix, limits, Work(np.inf)))
+        model, used = MixedModel.of_result(start, Space.of(matrix, limits, Work(np.inf)))
         model.solve(tolerance, max_iterations)
     P, Q = np.zeros((n, r1)), np.zeros((m, r2))
-    P[:, used[:r1]], Q[:, used[r1:]] = model.P * _sums(model.left), model.Q * _sums(model.right)
+    P[:, used[:r1]] = model.columns.weights * model.columns.sums
+    Q[:, used[r1:]] = model.rows.weights * model.rows.sums
     return replace(start, weights=_weights(model, P, Q, tolerance))
 
 
@@ -205,10 +218,10 @@ def _stage(model: MixedModel, most: int, plan: _Plan, other: Factors | None) -> 
     work = model.space.work
     work.limit = work.spent + (plan.work if most == 2 else plan.later_work)
     _rounds(model, most, plan.rounds)
-    for start in restarts(model, most, plan.restarts):
+    for start in _restarts(model, most, plan.restarts):
         model = _better(model, start, most, plan.rounds)
     if other is not None:
-        model = _better(model, closest_model(model, *other, most), most, plan.rounds)
+        model = _better(model, _closest_model(model, *other, most), most, plan.rounds)
     return _with_replacements(model, plan) if most == 2 else model
 
 
@@ -239,7 +252,7 @@ def _with_replacements(model: MixedModel, plan: _Plan) -> MixedModel:
     for _ in range(plan.replacements):
         if not queue or not model.space.work.left():
             break
-        found = _better(model, replaced(model, queue.pop(0), 2, _REPLACED_ITERATIONS), 2, plan.rounds)
+        found = _better(model, _with_replaced(model, queue.pop(0), 2, _REPLACED_ITERATIONS), 2, plan.rounds)
         if found.squared_error < (1.0 - _SLOW) * model.squared_error:
             queue = _weakest_first(found)
         model = found
@@ -248,7 +261,7 @@ def _with_replacements(model: MixedModel, plan: _Plan) -> MixedModel:
 
 def _weakest_first(model: MixedModel) -> list[int]:
     """Positions of the factors that may be replaced, by the length of their weights."""
-    lengths = np.concatenate([np.linalg.norm(weights, axis=0) for weights in (model.P, model.Q)])
+    lengths = np.concatenate([np.linalg.norm(side.weights, axis=0) for side in (model.columns, model.rows)])
     return [int(k) for k in np.argsort(lengths, kind="stable") if not model.fixed[k]]
 
 
@@ -274,8 +287,8 @@ def _result(
 ) -> Factorization:
     """The model in the terms of the library: shares that sum to one, and weights in the precision of the matrix."""
     matrix = model.space.matrix
-    columns, P = _with_unused(model.left, model.P, unused[0])
-    rows, Q = _with_unused(model.right, model.Q, unused[1])
+    columns, P = _with_unused(model.columns, unused[0])
+    rows, Q = _with_unused(model.rows, unused[1])
     mixtures = Mixtures.of(columns, rows, matrix.shape, members, gain, matrix.dtype)
     weights = _weights(model, P, Q, tolerance)
     same_sides = P.shape[1] == start.columns.size and not any(indices.size for indices in unused)
@@ -303,13 +316,129 @@ def _weights(model: MixedModel, P: Doubles, Q: Doubles, tolerance: float) -> Wei
     )
 
 
-def _with_unused(side: MixedSide, weights: Doubles, unused: Indices) -> tuple[list[tuple[Indices, Doubles]], Doubles]:
+def _with_unused(side: MixedSide, unused: Indices) -> tuple[list[tuple[Indices, Doubles]], Doubles]:
     """Members and weights of all mixtures of a side, unused ones last, and P for shares that sum to one."""
     pairs = [(mixture.members, mixture.weights) for mixture in side.mixtures]
     pairs += [(np.array([index]), np.ones(1)) for index in unused]
-    return pairs, np.hstack([weights * _sums(side), np.zeros((weights.shape[0], unused.size))])
+    return pairs, np.hstack([side.weights * side.sums, np.zeros((side.weights.shape[0], unused.size))])
 
 
-def _sums(side: MixedSide) -> Doubles:
-    """Sums of the weights of the members of each mixture."""
-    return np.array([mixture.weights.sum() for mixture in side.mixtures])
+def _restarts(model: MixedModel, most: int, iterations: Sequence[int]) -> Iterator[MixedModel | None]:
+    """The mixtures closest to the factors of an NMF that starts from these, after each number of its iterations.
+
+    None if a factor of the NMF is zero. It ends early when no work is left.
+    """
+    W, H = model.factors()
+    done = 0
+    for n_iterations in iterations:
+        if not model.space.work.left():
+            return
+        W, H = _after_nmf(model.space, W, H, n_iterations - done)
+        done = n_iterations
+        yield _closest_model(model, W, H, most)
+
+
+def _with_replaced(model: MixedModel, position: int, most: int, n_iterations: int) -> MixedModel | None:
+    """A restart after the factor at ``position``, columns first, was replaced; None if nothing is left to explain."""
+    kept = np.delete(np.arange(model.size), position)
+    W, H = model.factors()
+    W, H = _after_nmf(model.space, W[:, kept], H[kept], _NMF_BEFORE)
+    u, v = _strongest_term(model.space, W, H)
+    model.space.count_products(2 * _POWER_STEPS)
+    W, H = np.insert(W, position, u, axis=1), np.insert(H, position, v, axis=0)
+    return _closest_model(model, *_after_nmf(model.space, W, H, n_iterations), most)
+
+
+def random_start(model: MixedModel, n_starts: int) -> Factors | None:
+    """The factors of the best of ``n_starts`` NMFs from random factors, or of fewer when no work is left.
+
+    None without any, and with fixed factors, of which these NMFs know nothing.
+    """
+    space = model.space
+    best: tuple[float, Factors] | None = None
+    for seed in range(0 if model.fixed.any() else n_starts):
+        if not space.work.left():
+            break
+        factors = _random_factors(space, model.size, seed)
+        for _ in range(_NMF_FROM_RANDOM // _AT_A_TIME):
+            if space.work.left():
+                factors = _after_nmf(space, *factors, _AT_A_TIME)
+        squared_error = space.matrix.squared_residual(*factors)
+        if best is None or squared_error < best[0]:
+            best = squared_error, factors
+    return None if best is None else best[1]
+
+
+def _random_factors(space: Space, size: int, seed: int) -> Factors:
+    """Uniformly random factors whose product has the mean of the matrix."""
+    (m, n), rng = space.matrix.shape, np.random.default_rng(seed)
+    mean = float(space.matrix.column_sums.sum()) / (m * n)
+    scale = 2.0 * np.sqrt(mean / size)
+    return scale * rng.random((m, size)), scale * rng.random((size, n))
+
+
+def _strongest_term(space: Space, W: Doubles, H: Doubles) -> Factors:
+    """Nonnegative u and v with u v' close to M - W H, by power steps from the worst explained column."""
+    matrix = space.matrix
+    image = np.asarray(matrix.T.dot(np.ascontiguousarray(W)), dtype=np.float64)
+    left = matrix.squared_column_norms - np.einsum("jk,kj->j", 2.0 * image - H.T @ (W.T @ W), H)
+    v = np.zeros(matrix.shape[1])
+    v[np.argmax(left)] = 1.0
+    tiny = np.finfo(np.float64).tiny
+    for _ in range(_POWER_STEPS):
+        u = np.maximum(matrix.dot(v) - W @ (H @ v), 0.0)
+        u /= max(float(np.linalg.norm(u)), tiny)
+        v = np.maximum(matrix.T.dot(u) - H.T @ (W.T @ u), 0.0)
+        length = float(np.linalg.norm(v))
+        v /= max(length, tiny)
+    return u * length, v
+
+
+def _after_nmf(space: Space, W: Doubles, H: Doubles, n_iterations: int) -> Factors:
+    space.count_products(2 * W.shape[1] * n_iterations)
+    operations = 2.0 * n_iterations * sum(space.matrix.shape) * W.shape[1] ** 2
+    space.work.spent += nominal_seconds(sweeps=operations)
+    return short_nmf(space.matrix, W, H, n_iterations)
+
+
+def _closest_model(model: MixedModel, W: Doubles, H: Doubles, most: int) -> MixedModel | None:
+    """Mixtures closest to the factors W and H, which belong to those of the model; fixed ones stay what they are."""
+    space = model.space
+    space.count_products(2 * W.shape[1])
+    lengths = np.linalg.norm(W, axis=0), np.linalg.norm(H, axis=1)
+    if not (lengths[0] * lengths[1] > 0).all():
+        return None
+    by_column, column_closeness = _closest_mixtures(space.columns, W / lengths[0], most)
+    by_row, row_closeness = _closest_mixtures(space.rows, (H / lengths[1][:, None]).T, most)
+    space.count_scores(most * model.size)
+    r1 = model.columns.size
+    for k in np.flatnonzero(model.fixed):
+        is_column = k < r1
+        column_closeness[k], row_closeness[k] = (np.inf, 0.0) if is_column else (0.0, np.inf)
+        kept = model.columns.mixtures[k] if is_column else model.rows.mixtures[k - r1]
+        (by_column if is_column else by_row)[k] = kept
+    as_columns, as_rows = _sides(column_closeness - row_closeness, model)
+    columns, rows = [by_column[k] for k in as_columns], [by_row[k] for k in as_rows]
+    if not all(mixture.members.size for mixture in columns + rows):
+        return None
+    fixed = model.fixed[np.concatenate([as_columns, as_rows])]
+    P, Q = (H[as_columns] * lengths[0][as_columns, None]).T, W[:, as_rows] * lengths[1][as_rows]
+    return MixedModel.of(space, columns, rows, fixed, P, Q)
+
+
+def _closest_mixtures(pool: Pool, vectors: Doubles, most: int) -> tuple[list[Mixture], Doubles]:
+    """For each vector of unit length the mixture found closest to it, and the squared cosine of their angle."""
+    products = np.asarray(pool.matrix.T.dot(np.ascontiguousarray(vectors)), dtype=np.float64)
+    mixtures = [pool.closest(Mixture.empty(), np.ascontiguousarray(linear), most) for linear in products.T]
+    closeness = [pool.explained(mixture, linear) for mixture, linear in zip(mixtures, products.T, strict=True)]
+    return mixtures, np.array(closeness)
+
+
+def _sides(preference: Doubles, model: MixedModel) -> tuple[Indices, Indices]:
+    """Factors that become columns, and those that become rows, within the limits, each in increasing order."""
+    limits = model.space.limits
+    wanted = int(np.count_nonzero(preference >= 0))
+    least, most = limits.least_columns, limits.most_columns
+    n_columns = min(max(wanted, least), most, preference.size)
+    order = np.argsort(-preference, kind="stable")
+    return np.sort(order[:n_columns]), np.sort(order[n_columns:])

@@ -7,55 +7,104 @@ unexplained. The selections are nested: the first k of rank r are those of rank 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
+from dataclasses import dataclass
+
+import numpy as np
 
 from gsnmf._parallel import single_threaded_blas
 from gsnmf.constraints import Limits
 from gsnmf.matrix.protocol import Matrix
 from gsnmf.records import Choice, Selection
-from gsnmf.search.candidates import Candidates, Fit, candidate_pool
-from gsnmf.support.arrays import COLUMNS_AND_ROWS, Axes, axes_of
+from gsnmf.search.candidates import candidate_pool
+from gsnmf.search.state import State
+from gsnmf.support.arrays import COLUMNS_AND_ROWS, Axis, Doubles, Indices
 from gsnmf.support.reasons import selection_reason
+from gsnmf.weights.joint import JointProblem, Side, solve_joint
 
-ROUNDING = 1e-14
+_ROUNDING = 1e-14
 """A squared error below this fraction of the matrix is rounding."""
+_TOLERANCE, _MAX_ITERATIONS = 1e-3, 30
+"""For the weights after each choice; better ones rarely change the next choice."""
 
 
 def pursuit_choice(matrix: Matrix, rank: int, limits: Limits | None = None) -> Choice:
-    """Choose ``rank`` columns and rows greedily by how much of the rest each is guaranteed to explain.
+    """Choose ``rank`` columns and rows greedily by how much of the rest each is guaranteed to explain."""
+    order: list[Axis] = []
+    state = None
+    for state in pursue(matrix, rank, limits):
+        order.append("columns" if state.columns.size > order.count("columns") else "rows")
+    if state is None:
+        return Choice(Selection.of([], "pursuit", rank))
+    reason = selection_reason(len(order), rank)
+    selection = Selection(state.columns.indices, state.rows.indices, tuple(order), "pursuit", reason)
+    return Choice(selection, state.weights(matrix))
 
-    With ``limits`` it starts from the included indices, and excluded ones are never candidates.
+
+def pursue(matrix: Matrix, rank: int, limits: Limits | None = None) -> Iterator[State]:
+    """States with one more index each, up to ``rank`` indices or until nothing is left to explain.
+
+    With ``limits``, the included indices come first, one after another, and excluded ones are never chosen.
     """
     candidates = candidate_pool(matrix, limits=limits)
-    start = candidates.empty()
-    if limits is not None and limits.included_columns.size + limits.included_rows.size:
-        start = candidates.fit(limits.included_columns, limits.included_rows)
-    fits = list(pursuit_path(candidates, rank, start, limits))
-    last = fits[-1] if fits else start
-    order = axes_of(start.columns.size, start.rows.size) + _order([start, *fits])
-    selection = Selection(last.columns, last.rows, order, "pursuit", selection_reason(len(order), rank))
-    return Choice(selection, last.weights(matrix))
-
-
-def pursuit_path(
-    candidates: Candidates, rank: int, start: Fit | None = None, limits: Limits | None = None
-) -> Iterator[Fit]:
-    """Fits with one more index each, up to ``rank`` indices or until nothing is left to explain."""
-    fit = start or candidates.empty()
+    included = [] if limits is None else [(axis, int(j)) for axis in COLUMNS_AND_ROWS for j in limits.included(axis)]
+    state = candidates.empty()
     with single_threaded_blas():
-        while fit.columns.size + fit.rows.size < rank:
-            if fit.squared_error <= ROUNDING * candidates.matrix.squared_norm:
-                return
-            axes = COLUMNS_AND_ROWS if limits is None else limits.open_axes(fit.columns.size, fit.rows.size)
-            best = candidates.best(fit, axes=axes)
+        while state.size < rank and (included or state.squared_error > _ROUNDING * matrix.squared_norm):
+            axes = COLUMNS_AND_ROWS if limits is None else limits.open_axes(state.columns.size, state.rows.size)
+            best = [included.pop(0)] if included else candidates.best(state, axes=axes)
             if not best:
                 return
-            grown = candidates.extended(fit, *best[0])
-            fit = candidates.fit(grown.columns, grown.rows, grown.P, grown.Q)
-            yield fit
+            state, _ = candidates.extended(state, *best[0]).solved(_TOLERANCE, _MAX_ITERATIONS)
+            yield state
 
 
-def _order(fits: list[Fit]) -> Axes:
-    """The axis of the index that each fit adds."""
-    n_columns = [fit.columns.size for fit in fits]
-    return tuple("columns" if after > before else "rows" for before, after in pairwise(n_columns))
+@dataclass(frozen=True)
+class FactorPath:
+    """Factors in the order of use.
+
+    Attributes
+    ----------
+    order : int array
+        Numbers of the factors (columns are numbered first), without those that explain nothing more.
+    squared_errors : array
+        Squared errors of the first 0, 1, ... factors.
+    """
+
+    order: Indices
+    squared_errors: Doubles
+
+
+def factor_path(matrix: Matrix, C: Doubles, R: Doubles) -> FactorPath:
+    """Order given factors by pursuit among them, most useful first, with weights fitted again after each.
+
+    Parameters
+    ----------
+    matrix : Matrix, shape (m, n)
+    C : array, shape (m, r1)
+        Factors that are columns, or mixtures of columns.
+    R : array, shape (n, r2)
+        Factors that are rows, or mixtures of rows, transposed.
+    """
+    problem = JointProblem(Side.of_vectors(matrix, C), Side.of_vectors(matrix.T, R), matrix.squared_norm)
+    weights = tuple(np.zeros_like(linear) for linear in problem.linear)
+    r1, r = C.shape[1], C.shape[1] + R.shape[1]
+    order: list[int] = []
+    errors = [problem.squared_norm]
+    with single_threaded_blas():
+        while len(order) < r and errors[-1] > _ROUNDING * problem.squared_norm:
+            slopes = [np.maximum(-gradient, 0.0) for gradient in problem.gradient(*weights)]
+            gains = np.concatenate([np.square(one).sum(axis=0) for one in slopes])
+            gains[order] = 0.0
+            if not gains.any():
+                break
+            best = int(np.argmax(gains))
+            order.append(best)
+            own, k = (0, best) if best < r1 else (1, best - r1)
+            weights[own][:, k] = slopes[own][:, k]
+            used = np.array(order)
+            columns, rows = np.sort(used[used < r1]), np.sort(used[used >= r1]) - r1
+            chosen = JointProblem(problem.columns.take(columns), problem.rows.take(rows), problem.squared_norm)
+            P, Q = (np.ascontiguousarray(X[:, at]) for X, at in zip(weights, (columns, rows), strict=True))
+            errors.append(float(solve_joint(chosen, P, Q, _TOLERANCE, _MAX_ITERATIONS)[0]))
+            weights[0][:, columns], weights[1][:, rows] = P, Q
+    return FactorPath(np.array(order, dtype=np.intp), np.array(errors))

@@ -1,4 +1,4 @@
-r"""Trials of a search: what an exchange would gain, and short fits of the selections that it leads to.
+r"""Trials of a search: what an exchange would gain, short fits of the selections that it leads to, and the best so far.
 
 A selection with weights is a factorization W H of the matrix, with W = [C, Q] and H = [P, R]' for chosen columns C and
 rows R of unit length. Exchanging factor k for candidate column j, while all other weights stay fixed, lowers the
@@ -17,20 +17,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 
 import numpy as np
 
 from gsnmf._kernels.exchange import exchange_scores
 from gsnmf._parallel import single_threaded_blas
 from gsnmf.constraints import Limits
-from gsnmf.search.candidates import Candidates, CandidateSide, Fit
-from gsnmf.search.descent import descend_jointly
-from gsnmf.search.fitted import Fitted
-from gsnmf.search.slopes import sums_over_slopes
-from gsnmf.search.work import Work, nominal_seconds
-from gsnmf.support.arrays import Axis, Doubles, Flags, Indices, Vectors
-from gsnmf.weights.joint import solve_joint
+from gsnmf.search.candidates import Candidates
+from gsnmf.search.effort import Progress, Stage, Work, nominal_seconds
+from gsnmf.search.state import State, descend_jointly
+from gsnmf.support.arrays import Axis, Doubles, Flags, Indices
 
 BATCH = 4
 """How many trials are fitted, by all threads together, before the best of them is taken."""
@@ -50,22 +46,16 @@ _NEARLY_EXACT = 1e-6
 _SETTLED = 1e-6
 _POLISH_ITERATIONS = 30
 _POLISH_PRODUCTS = 60.0
-"""Products that take as long as one iteration of `polished`."""
+"""Products that take as long as one iteration of `polish`."""
 _CHEAP = 0.005
 """Fraction of the work that polishing may take and still count as cheap."""
 
-
-@dataclass(frozen=True)
-class Exchange:
-    """Factor at ``position`` for the candidate ``place`` of an axis."""
-
-    position: int
-    axis: Axis
-    place: int
-    gain: float
-    """Decrease of the squared error if no other weight changes."""
-    weights: Doubles
-    """First weights of the candidate, in the units of `JointProblem`."""
+_EXACT = 1e-12
+"""Relative squared error below which the fit counts as exact."""
+_THOROUGHLY = 1e-6, 200
+"""Tolerance and iterations with which the weights of a nearly exact selection tell whether it is exact."""
+_PROMISING = 1.05
+"""Columns alone, or rows alone, get exchanges if their squared error is at most this many times the best."""
 
 
 class Trials:
@@ -84,19 +74,29 @@ class Trials:
         with single_threaded_blas(), self.candidates.threads.limited_to(_MOST_THREADS):
             yield
 
-    def chains(self, tasks: Sequence[Callable[[Trials], Fitted]]) -> list[Fitted]:
-        """Do independent tasks at the same time where there are threads, each with trials of its own.
+    def run_chains(self, chains: Sequence[Callable[[Trials], State]]) -> list[State]:
+        """Run independent searches at the same time where there are threads, each with trials of its own.
 
-        No task sees the work of the others: a limit holds for the work before plus its own. So what they find does not
+        None sees the work of the others: a limit holds for the work before plus its own. So what they find does not
         depend on the number of threads.
         """
-        forks = [Trials(self.candidates, self.limits, self.work.fork()) for _ in tasks]
+        forks = [Trials(self.candidates, self.limits, self.work.fork()) for _ in chains]
+
+        def run(number: int) -> State:
+            with self.work.clock.stopping():
+                return chains[number](forks[number])
+
         with self.work.clock.stopping():
-            found = self.candidates.threads.map(_done, list(zip(tasks, forks, strict=True)))
+            found = self.candidates.threads.map(run, range(len(chains)))
         self.work.join([fork.work for fork in forks])
         self.tried += sum(fork.tried for fork in forks)
         self.kept += sum(fork.kept for fork in forks)
         return found
+
+    def n_chains(self) -> int:
+        """How many chains to begin at a time: several only if their memory is small."""
+        n_entries = self.limits.size * sum(self.candidates.matrix.shape)
+        return _CHAINS if n_entries <= _SMALL else 1
 
     @contextmanager
     def within(self, limits: Limits) -> Iterator[None]:
@@ -107,92 +107,99 @@ class Trials:
         finally:
             self.limits = outside
 
+    def open_axes(self, state: State) -> tuple[Axis, ...]:
+        """Axes along which one more index leaves room for what the limits still require."""
+        return self.limits.open_axes(state.columns.size, state.rows.size)
+
     # fits
 
-    def of(self, fit: Fit) -> Fitted:
-        """The fit with its products."""
-        return Fitted(fit, self.candidates.problem(fit.columns, fit.rows))
-
-    def refitted(
+    def descend(
         self,
-        fitted: Fitted,
+        state: State,
         rounds: int,
         *,
-        goal: float = math.inf,
         tolerance: float = _SETTLED,
+        goal: float = math.inf,
         in_place: bool = False,
-    ) -> Fitted:
+    ) -> State:
         """Lower the error by rounds of coordinate descent, as long as ``goal`` is in reach.
 
-        The weights of the given selection are lost if it may be changed in place, which saves a copy.
+        The weights of the given state are lost if it may be changed in place, which saves a copy.
         """
-        better, operations = _descended(fitted, rounds, goal, tolerance, in_place=in_place)
-        self.work.descents(operations)
+        better, operations = _descend(state, rounds, goal, tolerance, in_place=in_place)
+        self.work.spent += nominal_seconds(descents=operations)
         return better
 
-    def polished(self, fitted: Fitted, tolerance: float = 1e-3, max_iterations: int = _POLISH_ITERATIONS) -> Fitted:
+    def polish(self, state: State, tolerance: float = 1e-3, max_iterations: int = _POLISH_ITERATIONS) -> State:
         """Weights that violate the optimality conditions by little."""
-        P, Q = fitted.fit.P.copy(), fitted.fit.Q.copy()
-        error, _, iterations = solve_joint(fitted.problem, P, Q, tolerance, max_iterations)
-        self.work.products(_polish_products(fitted, iterations))
-        if error >= fitted.squared_error:
-            return fitted
-        return Fitted(replace(fitted.fit, P=P, Q=Q, squared_error=error), fitted.problem)
+        polished, iterations = state.solved(tolerance, max_iterations)
+        self.work.spent += nominal_seconds(products=_polish_products(state, iterations))
+        return state if polished.squared_error >= state.squared_error else polished
 
-    def well_fitted(self, fitted: Fitted, rounds: int, *, in_place: bool = False) -> Fitted:
-        """`polished` where that is cheap, `refitted` elsewhere, perhaps in place.
+    def polish_or_descend(self, state: State, rounds: int, *, in_place: bool = False) -> State:
+        """`polish` where that is cheap, `descend` elsewhere, perhaps in place.
 
         Rounds of coordinate descent come close to the exact weights of one side soon, but slowly to those of columns
         and rows together, whose error they overestimate.
         """
-        seconds = nominal_seconds(products=_polish_products(fitted, _POLISH_ITERATIONS))
+        seconds = nominal_seconds(products=_polish_products(state, _POLISH_ITERATIONS))
         if seconds <= _CHEAP * self.work.limit:
-            return self.polished(fitted)
-        return self.refitted(fitted, rounds, in_place=in_place)
+            return self.polish(state)
+        return self.descend(state, rounds, in_place=in_place)
 
-    def nearly_exact(self, fitted: Fitted) -> bool:
+    def nearly_exact(self, state: State) -> bool:
         """Whether so little is left unexplained that short fits cannot tell which trial explains all of it."""
-        return fitted.squared_error <= _NEARLY_EXACT * self.candidates.matrix.squared_norm
+        return state.squared_error <= _NEARLY_EXACT * state.squared_norm
 
-    def all(self, starts: Sequence[Fitted], rounds: int, goal: float) -> list[Fitted]:
-        """`refitted` of several selections, at the same time where there are threads."""
+    def try_all(self, starts: Sequence[State], rounds: int, goal: float = math.inf) -> list[State]:
+        """`descend` from several states, at the same time where there are threads."""
         self.tried += len(starts)
-        self.work.calls(len(starts))
-        self.work.products(sum(_MOVED * (start.fit.P.size + start.fit.Q.size) for start in starts))
-        found = self.candidates.threads.map(lambda start: _descended(start, rounds, goal, _SETTLED), starts)
-        self.work.descents(sum(operations for _, operations in found))
-        return [fitted for fitted, _ in found]
+        moved = sum(_MOVED * (start.columns.weights.size + start.rows.weights.size) for start in starts)
+        self.work.spent += nominal_seconds(trials=len(starts)) + nominal_seconds(products=moved)
+        found = self.candidates.threads.map(lambda start: _descend(start, rounds, goal, _SETTLED), starts)
+        self.work.spent += nominal_seconds(descents=sum(operations for _, operations in found))
+        return [state for state, _ in found]
 
-    def batch_size(self, fitted: Fitted) -> int:
+    def batch_size(self, state: State) -> int:
         """How many trials to make at a time."""
-        return 1 if fitted.large else BATCH
-
-    def n_chains(self) -> int:
-        """How many tasks of `chains` to begin at a time: several only if their memory is small."""
-        n_entries = self.limits.size * sum(self.candidates.matrix.shape)
-        return _CHAINS if n_entries <= _SMALL else 1
+        return 1 if state.large else BATCH
 
     # exchanges
 
-    def gains(self, fitted: Fitted) -> Doubles:
+    def best_candidates(self, state: State, count: int) -> list[tuple[Axis, int]]:
+        """The allowed candidates with the largest guaranteed decrease of the error, as pairs of axis and index."""
+        axes = self.open_axes(state)
+        best = self.candidates.best(state, count, axes) if axes else []
+        m, n = self.candidates.matrix.shape
+        of_columns, of_rows = self.candidates.columns.indices.size, self.candidates.rows.indices.size
+        products = (of_columns * n + of_rows * m) * (state.size + 20.0)
+        self.work.spent += nominal_seconds(products=products) + nominal_seconds(trials=1)
+        return best
+
+    def gains(self, state: State) -> Doubles:
         """By how much every exchange lowers the squared error while all other weights stay fixed.
 
         Shape (candidate columns + candidate rows, r); minus infinity where an exchange is not allowed.
         """
-        n_columns = self.candidates.columns.indices.size
-        gains = np.vstack([self._scores(fitted, "columns"), self._scores(fitted, "rows")])
-        gains -= self.worths(fitted)
-        positions = np.arange(fitted.size)
-        is_column = positions < fitted.fit.columns.size
-        of_candidates = np.arange(gains.shape[0]) < n_columns
-        if fitted.fit.columns.size == self.limits.most_columns:
-            gains[np.ix_(of_candidates, ~is_column)] = -np.inf
-        if fitted.fit.rows.size == self.limits.most_rows:
-            gains[np.ix_(~of_candidates, is_column)] = -np.inf
-        gains[:, self.fixed(fitted)] = -np.inf
-        gains[self.candidates.columns.positions(fitted.fit.columns)] = -np.inf
-        gains[n_columns + self.candidates.rows.positions(fitted.fit.rows)] = -np.inf
+        candidates, limits = self.candidates, self.limits
+        n_columns = candidates.columns.indices.size
+        gains = np.vstack([self._scores(state, "columns"), self._scores(state, "rows")])
+        gains -= self.worths(state)
+        is_column = np.arange(state.size) < state.columns.size
+        of_columns = np.arange(gains.shape[0]) < n_columns
+        if state.columns.size == limits.most_columns:
+            gains[np.ix_(of_columns, ~is_column)] = -np.inf
+        if state.rows.size == limits.most_rows:
+            gains[np.ix_(~of_columns, is_column)] = -np.inf
+        gains[:, self.fixed(state)] = -np.inf
+        gains[candidates.columns.positions(state.columns.indices)] = -np.inf
+        gains[n_columns + candidates.rows.positions(state.rows.indices)] = -np.inf
         return gains
+
+    def _scores(self, state: State, axis: Axis) -> Doubles:
+        scores = self.candidates.sums_over_slopes(state, axis, exchange_scores)
+        self.work.spent += self._seconds_of_scores(axis, state.size)
+        return scores
 
     def seconds_of_gains(self, size: int) -> float:
         """Nominal seconds of `gains` of a selection of this size."""
@@ -200,98 +207,59 @@ class Trials:
 
     def _seconds_of_scores(self, axis: Axis, size: int) -> float:
         m, n = self.candidates.matrix.shape
-        side, length = (self.candidates.columns, n) if axis == "columns" else (self.candidates.rows, m)
-        n_candidates = float(side.indices.size)
+        length = n if axis == "columns" else m
+        n_candidates = float(self.candidates.on(axis).indices.size)
         return nominal_seconds(
             products=n_candidates * (size * (m + n) + _READ * length), scores=n_candidates * size * length
         )
 
-    def fixed(self, fitted: Fitted) -> Flags:
+    def fixed(self, state: State) -> Flags:
         """Which factors must stay."""
-        columns = np.isin(fitted.fit.columns, self.limits.included_columns)
-        return np.concatenate([columns, np.isin(fitted.fit.rows, self.limits.included_rows)])
+        columns = np.isin(state.columns.indices, self.limits.included_columns)
+        return np.concatenate([columns, np.isin(state.rows.indices, self.limits.included_rows)])
 
-    def worths(self, fitted: Fitted) -> Doubles:
+    def worths(self, state: State) -> Doubles:
         """By how much the squared error rises when a factor is removed and all other weights stay."""
-        gradients = fitted.problem.gradient(fitted.fit.P, fitted.fit.Q)
-        sides = zip((fitted.fit.P, fitted.fit.Q), gradients, strict=True)
-        return np.concatenate([_column_dots(X, X) - 2.0 * _column_dots(X, gradient) for X, gradient in sides])
+        weights = state.columns.weights, state.rows.weights
+        gradients = state.problem.gradient(*weights)
+        return np.concatenate(
+            [_column_dots(X, X) - 2.0 * _column_dots(X, slopes) for X, slopes in zip(weights, gradients, strict=True)]
+        )
 
-    def exchange(self, fitted: Fitted, place: int, position: int, gain: float) -> Exchange:
-        """One entry of `gains` with the first weights of the candidate."""
-        n_columns = self.candidates.columns.indices.size
-        axis: Axis = "columns" if place < n_columns else "rows"
-        at = place if place < n_columns else place - n_columns
-        side = self.candidates.columns if axis == "columns" else self.candidates.rows
-        coefficients = self._coefficients(fitted, axis, at)
-        coefficients[position] = 0.0
-        slopes = side.products[at].astype(np.float64)
-        first = 0
-        for factors in fitted.across(axis):
-            last = first + factors.shape[1]
-            slopes -= factors @ coefficients[first:last]
-            first = last
-        return Exchange(position, axis, at, gain, np.maximum(slopes, 0.0) / side.lengths[at])
-
-    def exchanged(self, fitted: Fitted, exchange: Exchange) -> Fitted:
-        """The selection after an exchange, with the first weights of the candidate, not fitted."""
-        side = self.candidates.columns if exchange.axis == "columns" else self.candidates.rows
-        index = int(side.indices[exchange.place])
-        n_columns = fitted.fit.columns.size
-        if (exchange.position < n_columns) != (exchange.axis == "columns"):
-            smaller = self.candidates.without(fitted.fit, exchange.position)
-            return self.of(_grown(smaller, exchange, index, fitted.squared_error - exchange.gain))
-        at = exchange.position if exchange.axis == "columns" else exchange.position - n_columns
-        return _replaced(fitted, side, exchange, at, index)
-
-    def _coefficients(self, fitted: Fitted, axis: Axis, at: int | None = None) -> Doubles:
-        """Products of all candidates, or of one, with the factors, column factors first; some are already known."""
-        fit, problem = fitted.fit, fitted.problem
-        if axis == "columns":
-            side = self.candidates.columns
-            parts = side.products_with(fit.columns, at) / problem.column_lengths, side.vectors.dot(fit.Q, at)
-        else:
-            side = self.candidates.rows
-            parts = side.vectors.dot(fit.P, at), side.products_with(fit.rows, at) / problem.row_lengths
-        return np.concatenate(parts, axis=-1)
-
-    def _scores(self, fitted: Fitted, axis: Axis) -> Doubles:
-        side = self.candidates.columns if axis == "columns" else self.candidates.rows
-        coefficients = self._coefficients(fitted, axis)
-        factors = fitted.across(axis)
-        scores = sums_over_slopes(side.products, coefficients, factors, exchange_scores, self.candidates.threads)
-        self.work.spent += self._seconds_of_scores(axis, fitted.size)
-        return scores / side.lengths[:, None] ** 2
+    def exchange(self, state: State, place: int, position: int, gain: float) -> State:
+        """The state after one of the exchanges in `gains`, with first weights of the candidate, not fitted."""
+        axis, at = self.candidates.candidate(place)
+        weights = self.candidates.best_weights(state, axis, at, without=position)
+        error = state.squared_error - gain
+        r1 = state.columns.size
+        if (position < r1) != (axis == "columns"):
+            return self.candidates.grown(self.candidates.without(state, [position]), axis, at, weights, error)
+        own = position if axis == "columns" else position - r1
+        return state.replaced(axis, self.candidates.on(axis).exchanged(state.on(axis), own, at, weights), error)
 
 
-def _done(pair: tuple[Callable[[Trials], Fitted], Trials]) -> Fitted:
-    task, trials = pair
-    with trials.work.clock.stopping():
-        return task(trials)
-
-
-def _descended(
-    fitted: Fitted, rounds: int, goal: float, tolerance: float, *, in_place: bool = False
-) -> tuple[Fitted, float]:
-    """The selection with weights of a smaller error, and the multiplications that these took."""
-    P, Q = fitted.fit.P, fitted.fit.Q
+def _descend(
+    state: State, rounds: int, goal: float, tolerance: float, *, in_place: bool = False
+) -> tuple[State, float]:
+    """The state with weights of a smaller error, and the multiplications that these took."""
+    P, Q = state.columns.weights, state.rows.weights
     if not in_place:
         P, Q = P.copy(), Q.copy()
     error, operations = descend_jointly(
-        fitted.problem,
+        state.problem,
         P,
         Q,
-        squared_error=fitted.squared_error,
+        squared_error=state.squared_error,
         goal=goal,
         max_rounds=rounds,
         tolerance=tolerance,
-        threads=fitted.large,
+        threads=state.large,
     )
-    return Fitted(replace(fitted.fit, P=P, Q=Q, squared_error=error), fitted.problem), operations
+    return state.reweighted(P, Q, error), operations
 
 
-def _polish_products(fitted: Fitted, iterations: int) -> float:
-    P, Q = fitted.fit.P, fitted.fit.Q
+def _polish_products(state: State, iterations: int) -> float:
+    P, Q = state.columns.weights, state.rows.weights
     r1, r2 = P.shape[1], Q.shape[1]
     once = float(P.size * r1 + Q.size * r2 + 2 * (P.size * r2 + Q.size * r1))
     return _POLISH_PRODUCTS * (iterations + 1) * once
@@ -301,43 +269,60 @@ def _column_dots(A: Doubles, B: Doubles) -> Doubles:
     return np.asarray(np.einsum("ij,ij->j", A, B))
 
 
-def _grown(fit: Fit, exchange: Exchange, index: int, error: float) -> Fit:
-    weights = exchange.weights
-    if exchange.axis == "columns":
-        return Fit(np.append(fit.columns, index), fit.rows, np.column_stack([fit.P, weights]), fit.Q.copy(), error)
-    return Fit(fit.columns, np.append(fit.rows, index), fit.P.copy(), np.column_stack([fit.Q, weights]), error)
+class Incumbent:
+    """The best state of a search so far, and the callable that is told about it."""
 
+    def __init__(self, trials: Trials, progress: Progress, total: float) -> None:
+        self.trials = trials
+        self._limits = trials.limits
+        self._progress = progress
+        self._total = total
+        self._state: State | None = None
+        self.extremes: dict[int, tuple[float, Indices, Indices]] = {}
+        """Squared error, columns and rows of the best selection with as few, and with as many columns as allowed, by
+        their number; their weights would take much memory."""
 
-def _other_vector(vectors: Vectors, side: CandidateSide, indices: Indices, at: int, lengths: Doubles) -> Vectors:
-    """The vectors of these indices, given those in which the one at ``at`` is another one."""
-    positions = side.positions(indices)
-    if not isinstance(vectors, np.ndarray):
-        return side.vectors.of_unit_length(positions, lengths)
-    vectors = vectors.copy()
-    vectors[:, at] = side.vectors.as_columns(positions[at : at + 1])[:, 0] / lengths[at]
-    return vectors
+    @property
+    def known(self) -> bool:
+        """Whether there is one yet."""
+        return self._state is not None
 
+    @property
+    def state(self) -> State:
+        """The best state so far."""
+        assert self._state is not None
+        return self._state
 
-def _replaced(fitted: Fitted, side: CandidateSide, exchange: Exchange, at: int, index: int) -> Fitted:
-    """Replace column ``at`` of one side; all arrays of the other side stay as they are."""
-    fit, problem = fitted.fit, fitted.problem
-    column = exchange.axis == "columns"
-    indices = (fit.columns if column else fit.rows).copy()
-    weights = (fit.P if column else fit.Q).copy()
-    linear = (problem.linear_P if column else problem.linear_Q).copy()
-    lengths = (problem.column_lengths if column else problem.row_lengths).copy()
-    gram = (problem.gram_C if column else problem.gram_R).copy()
-    length, products = side.lengths[exchange.place], side.products[exchange.place]
-    indices[at], lengths[at], weights[:, at] = index, length, exchange.weights
-    vectors = _other_vector(problem.C if column else problem.R, side, indices, at, lengths)
-    linear[:, at] = -products / length
-    gram[at] = gram[:, at] = products[indices] / (lengths * length)
-    if column:
-        return Fitted(
-            Fit(indices, fit.rows, weights, fit.Q, fitted.squared_error - exchange.gain),
-            replace(problem, C=vectors, linear_P=linear, column_lengths=lengths, gram_C=gram),
-        )
-    return Fitted(
-        Fit(fit.columns, indices, fit.P, weights, fitted.squared_error - exchange.gain),
-        replace(problem, R=vectors, linear_Q=linear, row_lengths=lengths, gram_R=gram),
-    )
+    @property
+    def exact(self) -> bool:
+        """Whether it explains the whole matrix."""
+        return self._state is not None and self._state.squared_error <= _EXACT * self._state.squared_norm
+
+    def offer(self, state: State, stage: Stage) -> None:
+        """Keep a state if it is the best so far."""
+        if self._state is None or state.squared_error < self._state.squared_error:
+            nearly_exact = self.trials.nearly_exact(state)
+            self._state = self.trials.polish(state, *_THOROUGHLY) if nearly_exact else state
+        self._remember_extreme(state)
+        self.report(stage)
+
+    def _remember_extreme(self, state: State) -> None:
+        limits, n_columns = self._limits, state.columns.size
+        if state.size < limits.size or limits.least_columns == limits.most_columns:
+            return
+        if n_columns in (limits.least_columns, limits.most_columns):
+            known = self.extremes.get(n_columns)
+            if known is None or state.squared_error < known[0]:
+                self.extremes[n_columns] = state.squared_error, state.columns.indices, state.rows.indices
+
+    def report(self, stage: Stage) -> None:
+        """Call ``progress``."""
+        if self._state is not None:
+            norm = self._state.squared_norm
+            quality = 1.0 - math.sqrt(self._state.squared_error / norm) if norm > 0 else 1.0
+            self._progress(stage.name, min(self.trials.work.spent, self._total), self._total, quality)
+
+    def promising_extremes(self) -> list[int]:
+        """The numbers of columns of extreme selections that exchanges may make the best."""
+        enough = _PROMISING * self.state.squared_error
+        return sorted(number for number, (squared_error, _, _) in self.extremes.items() if squared_error <= enough)

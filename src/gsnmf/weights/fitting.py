@@ -1,4 +1,4 @@
-"""`fit_weights`: validate the problem, call the solver that it needs, and return `Weights`."""
+"""Fit the weights of chosen columns and rows: recognise the kind of data and of weights, and call their solver."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from gsnmf.problem import Problem
 from gsnmf.records import Weights
 from gsnmf.support.arrays import Axis, Doubles, Floats, Indices
 from gsnmf.support.warning import warn_caller
-from gsnmf.weights.by_rows import solve_by_rows
 from gsnmf.weights.joint import JointProblem, solve_joint
-from gsnmf.weights.observed_anchors import solve_anchored
+from gsnmf.weights.observed import solve_anchored
 from gsnmf.weights.one_sided import one_sided_weights
 from gsnmf.weights.optimality import CANCELLED, DEFAULT_MAX_ITERATIONS, DEFAULT_TOLERANCE, SMALL_RESIDUAL, ratio
+from gsnmf.weights.out_of_core import solve_out_of_core
 from gsnmf.weights.sum_to_one import solve_mixtures
 
 _REFINED = 1e-6
@@ -156,7 +156,7 @@ def solve_weights(
 ) -> Weights:
     """`fit_weights` for input that is known to be right, and without its warning."""
     if not matrix.in_memory:
-        return solve_by_rows(matrix, columns, rows, tolerance, max_iterations, None if start is None else start[0])
+        return solve_out_of_core(matrix, columns, rows, tolerance, max_iterations, None if start is None else start[0])
     m, n = matrix.shape
     used_columns, used_rows = _nonzero(matrix, columns), _nonzero(matrix.T, rows)
     if start is not None:
@@ -184,10 +184,12 @@ def _solve_nonzero(
 ) -> Weights:
     if rows.size and columns.size:
         problem = JointProblem.of(matrix, columns, rows)
-        P, Q = problem.start(start)
+        P, Q = (np.zeros_like(linear) for linear in problem.linear)
+        if start is not None:
+            P, Q = problem.columns.scaled(start[0].T), problem.rows.scaled(start[1])
         with single_threaded_blas():
             squared_error, optimality, n_iterations = _solve_and_refine(problem, P, Q, tolerance, max_iterations)
-        column_weights, row_weights = (P / problem.column_lengths).T, Q / problem.row_lengths
+        column_weights, row_weights = (P / problem.columns.lengths).T, Q / problem.rows.lengths
     else:
         side, indices = (matrix, columns) if columns.size else (matrix.T, rows)
         X, squared_error, optimality = one_sided_weights(side, indices)

@@ -15,8 +15,8 @@ J. Moré, G. Toraldo, On the solution of large quadratic programming problems wi
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -39,120 +39,130 @@ _MAX_PATIENCE = 5
 """Iterations grow more thorough the longer a problem takes: up to this many times the steps above."""
 
 
-class Quadratic(Protocol):
-    """A convex quadratic of two arrays of weights, as the solver sees it."""
+class Quadratic(ABC):
+    """A convex quadratic function of two arrays of nonnegative weights: half the squared error of an approximation.
+
+    Its variables are P (n x r1, the transposed column weights) and Q (m x r2, the row weights), scaled so that every
+    single weight has a second derivative of one. Kinds of data differ in how the products are formed.
+    """
+
+    squared_norm: float
+    """||M||_F^2."""
 
     @property
-    def squared_norm(self) -> float:
-        """||M||_F^2."""
+    @abstractmethod
+    def linear(self) -> tuple[Doubles, Doubles]:
+        """Gradient at zero."""
 
+    @abstractmethod
     def hessian(self, P: Doubles, Q: Doubles, out: tuple[Doubles, Doubles] | None = None) -> tuple[Doubles, Doubles]:
         """Second derivative applied to a direction, written to ``out`` if given."""
 
+    @abstractmethod
+    def sweep(self, P: Doubles, Q: Doubles, n_sweeps: int) -> None:
+        """Coordinate descent on P and on Q in turn, in place."""
+
     def gradient(self, P: Doubles, Q: Doubles) -> tuple[Doubles, Doubles]:
         """Gradient."""
+        in_P, in_Q = self.hessian(P, Q)
+        in_P += self.linear[0]
+        in_Q += self.linear[1]
+        return in_P, in_Q
 
     def squared_error(self, P: Doubles, Q: Doubles, gradient: tuple[Doubles, Doubles]) -> float:
-        """The square of what the violation of the optimality conditions is relative to."""
+        """||M - C P1 - P2 R||_F^2, twice the objective, from the gradient at the same point."""
+        return max(0.0, self.squared_norm + (_dot((P, Q), gradient) + _dot((P, Q), self.linear)))
 
-    def sweep(self, P: Doubles, Q: Doubles, n_sweeps: int) -> None:
-        """Coordinate descent, in place."""
-
-    def parts(self, joined: Doubles) -> tuple[Doubles, Doubles]:
+    def split(self, joined: Doubles) -> tuple[Doubles, Doubles]:
         """Views of one joined vector as P and as Q."""
+        P, Q = self.linear
+        return joined[: P.size].reshape(P.shape), joined[P.size :].reshape(Q.shape)
 
 
 @dataclass(frozen=True)
-class JointProblem:
-    """The joint problem in Gram products, for columns and rows of unit length.
+class Side:
+    """Chosen columns C of a matrix M, at unit length, with their products; chosen rows are columns of the transpose."""
 
-    Its variables are P (n x r1, the transposed column weights) and Q (m x r2, the row weights), in these units.
-    """
+    vectors: Vectors
+    """C, m x r."""
+    gram: Doubles
+    """C'C."""
+    linear: Doubles
+    """-M'C, n x r."""
+    lengths: Doubles
+    """Lengths of the columns as they are in the matrix."""
 
-    C: Vectors
-    """Chosen columns, m x r1."""
-    R: Vectors
-    """Chosen rows, transposed, n x r2."""
-    gram_C: Doubles
-    gram_R: Doubles
-    linear_P: Doubles
-    """-M'C, n x r1."""
-    linear_Q: Doubles
-    """-MR, m x r2."""
-    column_lengths: Doubles
-    row_lengths: Doubles
+    @classmethod
+    def of(cls, matrix: Matrix, indices: Indices) -> Side:
+        """Gather the products of nonzero columns."""
+        lengths = np.sqrt(matrix.squared_column_norms[indices])
+        columns, products = matrix.with_products(indices)
+        C = np.divide(columns, lengths, dtype=np.float64, order="C")
+        return cls(C, C.T @ C, np.divide(products, -lengths, dtype=np.float64, order="C"), lengths)
+
+    @classmethod
+    def of_vectors(cls, matrix: Matrix, vectors: Doubles) -> Side:
+        """Gather the products of given vectors, which need not be columns of the matrix; zero ones have length one."""
+        lengths = np.linalg.norm(vectors, axis=0)
+        lengths = np.where(lengths > 0, lengths, 1.0)
+        C = np.ascontiguousarray(vectors / lengths)
+        return cls(C, C.T @ C, -np.asarray(matrix.T.dot(C), dtype=np.float64), lengths)
+
+    def take(self, positions: Indices) -> Side:
+        """Some of the columns."""
+        return Side(
+            np.ascontiguousarray(self.vectors[:, positions]),
+            self.gram[np.ix_(positions, positions)],
+            np.ascontiguousarray(self.linear[:, positions]),
+            self.lengths[positions],
+        )
+
+    def scaled(self, weights: Floats) -> Doubles:
+        """Weights of the columns of the matrix, n x r, as weights of columns of unit length."""
+        return np.multiply(weights, self.lengths, dtype=np.float64, order="C")
+
+
+@dataclass(frozen=True)
+class JointProblem(Quadratic):
+    """The joint problem in Gram products, for columns and rows of unit length."""
+
+    columns: Side
+    rows: Side
     squared_norm: float
 
     @classmethod
     def of(cls, matrix: Matrix, columns: Indices, rows: Indices) -> JointProblem:
         """Gather the Gram products of nonzero columns and rows."""
-        column_lengths = np.sqrt(matrix.squared_column_norms[columns])
-        row_lengths = np.sqrt(matrix.T.squared_column_norms[rows])
-        (chosen_columns, image_of_C), (chosen_rows, image_of_R) = (
-            side.with_products(indices) for side, indices in ((matrix, columns), (matrix.T, rows))
-        )
-        C = np.divide(chosen_columns, column_lengths, dtype=np.float64, order="C")
-        R = np.divide(chosen_rows, row_lengths, dtype=np.float64, order="C")
-        return cls(
-            C=C,
-            R=R,
-            gram_C=C.T @ C,
-            gram_R=R.T @ R,
-            linear_P=np.divide(image_of_C, -column_lengths, dtype=np.float64, order="C"),
-            linear_Q=np.divide(image_of_R, -row_lengths, dtype=np.float64, order="C"),
-            column_lengths=column_lengths,
-            row_lengths=row_lengths,
-            squared_norm=matrix.squared_norm,
-        )
+        return cls(Side.of(matrix, columns), Side.of(matrix.T, rows), matrix.squared_norm)
 
-    def start(self, weights: tuple[Floats, Floats] | None) -> tuple[Doubles, Doubles]:
-        """Weights in the units of the problem; zeros if there are none."""
-        if weights is None:
-            return np.zeros_like(self.linear_P), np.zeros_like(self.linear_Q)
-        P = np.multiply(weights[0].T, self.column_lengths, dtype=np.float64, order="C")
-        Q = np.multiply(weights[1], self.row_lengths, dtype=np.float64, order="C")
-        return P, Q
+    @property
+    def linear(self) -> tuple[Doubles, Doubles]:
+        """Gradient at zero."""
+        return self.columns.linear, self.rows.linear
 
-    def coupling_P(self, Q: Doubles) -> Doubles:
+    def _coupling_P(self, Q: Doubles) -> Doubles:
         """What the row weights contribute to the gradient of P."""
-        return np.asarray(self.R @ transposed_dot(Q, self.C))
+        return np.asarray(self.rows.vectors @ transposed_dot(Q, self.columns.vectors))
 
-    def coupling_Q(self, P: Doubles) -> Doubles:
+    def _coupling_Q(self, P: Doubles) -> Doubles:
         """What the column weights contribute to the gradient of Q."""
-        return np.asarray(self.C @ transposed_dot(P, self.R))
+        return np.asarray(self.columns.vectors @ transposed_dot(P, self.rows.vectors))
 
     def hessian(self, P: Doubles, Q: Doubles, out: tuple[Doubles, Doubles] | None = None) -> tuple[Doubles, Doubles]:
         """Second derivative applied to a direction, written to ``out`` if given."""
         in_P, in_Q = (np.empty_like(P), np.empty_like(Q)) if out is None else out
-        np.matmul(P, self.gram_C, out=in_P)
-        np.matmul(Q, self.gram_R, out=in_Q)
+        np.matmul(P, self.columns.gram, out=in_P)
+        np.matmul(Q, self.rows.gram, out=in_Q)
         if P.size and Q.size:
-            in_P += self.coupling_P(Q)
-            in_Q += self.coupling_Q(P)
+            in_P += self._coupling_P(Q)
+            in_Q += self._coupling_Q(P)
         return in_P, in_Q
-
-    def parts(self, joined: Doubles) -> tuple[Doubles, Doubles]:
-        """Views of one joined vector as P and as Q."""
-        middle = self.linear_P.size
-        return joined[:middle].reshape(self.linear_P.shape), joined[middle:].reshape(self.linear_Q.shape)
-
-    def gradient(self, P: Doubles, Q: Doubles) -> tuple[Doubles, Doubles]:
-        """Gradient of the objective."""
-        in_P, in_Q = self.hessian(P, Q)
-        in_P += self.linear_P
-        in_Q += self.linear_Q
-        return in_P, in_Q
-
-    def squared_error(self, P: Doubles, Q: Doubles, gradient: tuple[Doubles, Doubles]) -> float:
-        """||M - C P1 - P2 R||_F^2, twice the objective, from the gradient at the same point."""
-        value = _dot((P, Q), gradient) + _dot((P, Q), (self.linear_P, self.linear_Q))
-        return max(0.0, self.squared_norm + value)
 
     def sweep(self, P: Doubles, Q: Doubles, n_sweeps: int) -> None:
         """Coordinate descent on P and on Q in turn, in place."""
         for _ in range(n_sweeps):
-            coordinate_sweep(P, self.coupling_P(Q) + self.linear_P, self.gram_C)
-            coordinate_sweep(Q, self.coupling_Q(P) + self.linear_Q, self.gram_R)
+            coordinate_sweep(P, self._coupling_P(Q) + self.columns.linear, self.columns.gram)
+            coordinate_sweep(Q, self._coupling_Q(P) + self.rows.linear, self.rows.gram)
 
 
 def transposed_dot(A: Doubles, V: Vectors) -> Doubles:
@@ -202,8 +212,8 @@ def _subspace_step(
             break
         direction[negative] = -weights[negative]
         free[negative] = False
-        residual = -(slopes + _joined(*problem.hessian(*problem.parts(direction)))) * free
-    return problem.parts(direction)
+        residual = -(slopes + _joined(*problem.hessian(*problem.split(direction)))) * free
+    return problem.split(direction)
 
 
 def _conjugate_gradients(
@@ -216,7 +226,7 @@ def _conjugate_gradients(
 ) -> None:
     """Improve ``direction`` in place on the free weights, from its ``residual``, which changes along."""
     search, image = residual.copy(), np.empty_like(residual)
-    search_parts, image_parts = problem.parts(search), problem.parts(image)
+    search_parts, image_parts = problem.split(search), problem.split(image)
     mask = free.astype(np.float64)  # converted once, not in every product
     squared = float(residual @ residual)
     best_gain = 0.0
@@ -285,8 +295,8 @@ def _feasible_steps(
             break
         weights[falling[ratios <= length]] = 0.0
         free = weights > 0
-        slopes += length * _joined(*problem.hessian(*problem.parts(direction)))
-    P[...], Q[...] = problem.parts(np.maximum(weights, 0.0))
+        slopes += length * _joined(*problem.hessian(*problem.split(direction)))
+    P[...], Q[...] = problem.split(np.maximum(weights, 0.0))
 
 
 def _dot(a: tuple[Doubles, ...], b: tuple[Doubles, ...]) -> float:

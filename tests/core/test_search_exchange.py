@@ -9,13 +9,13 @@ import gsnmf
 from gsnmf._kernels.exchange import coupled, descend_rows, exchange_scores
 from gsnmf.constraints import Constraints
 from gsnmf.matrix import wrap
-from gsnmf.search.alternating import _closest_to_ideal, alternated, distinct_closest, matched_factors, short_nmf
-from gsnmf.search.alternatives import alternatives
-from gsnmf.search.candidates import Candidates, Fit
-from gsnmf.search.descent import descend_jointly
-from gsnmf.search.exchange import every_exchange, improved, thoroughly_improved
+from gsnmf.search.alternating import _closest_to_ideal, alternate, distinct_closest, matched_factors, short_nmf
+from gsnmf.search.alternatives import substitutes
+from gsnmf.search.candidates import Candidates
+from gsnmf.search.effort import Work
+from gsnmf.search.exchange import improve, improve_thoroughly, try_every_exchange
+from gsnmf.search.state import descend_jointly
 from gsnmf.search.trials import Trials
-from gsnmf.search.work import Work
 
 
 def random_matrix(seed, shape=(25, 18), density=0.7):
@@ -30,9 +30,9 @@ def trials_of(matrix, rank, **constraints):
     return Trials(pool, limits, Work(math.inf))
 
 
-def fitted_of(trials, columns, rows):
-    fit = trials.candidates.fit(np.array(columns, dtype=int), np.array(rows, dtype=int), tolerance=1e-8)
-    return trials.of(fit)
+def state_of(trials, columns, rows):
+    state = trials.candidates.state(np.array(columns, dtype=int), np.array(rows, dtype=int))
+    return state.solved(tolerance=1e-8)[0]
 
 
 @pytest.mark.parametrize("threads", [False, True])
@@ -90,9 +90,9 @@ def test_scores_are_those_of_plain_numpy():
 def test_gains_are_those_of_the_explicit_residual(seed):
     matrix = random_matrix(seed, (9, 8))
     trials = trials_of(matrix, 4)
-    fitted = fitted_of(trials, [1, 5], [0, 7])
-    gains = trials.gains(fitted)
-    W, H = fitted.left, fitted.right
+    state = state_of(trials, [1, 5], [0, 7])
+    gains = trials.gains(state)
+    W, H = state.left, state.right
     residual = matrix - W @ H
     for position in range(4):
         without = residual + np.outer(W[:, position], H[position])
@@ -109,7 +109,7 @@ def test_gains_are_those_of_the_explicit_residual(seed):
                 after = without - np.outer(weights, vector)
             expected = (residual**2).sum() - (after**2).sum()
             assert gains[place, position] == pytest.approx(expected, abs=1e-9)
-            exchanged = trials.exchanged(fitted, trials.exchange(fitted, place, position, gains[place, position]))
+            exchanged = trials.exchange(state, place, position, gains[place, position])
             assert ((matrix - exchanged.left @ exchanged.right) ** 2).sum() == pytest.approx((after**2).sum())
             assert exchanged.squared_error == pytest.approx((after**2).sum(), abs=1e-9)
 
@@ -117,38 +117,37 @@ def test_gains_are_those_of_the_explicit_residual(seed):
 def test_a_trial_has_the_products_of_its_selection():
     matrix = random_matrix(3, (9, 8))
     trials = trials_of(matrix, 4)
-    fitted = fitted_of(trials, [1, 5], [0, 7])
-    gains = trials.gains(fitted)
+    state = state_of(trials, [1, 5], [0, 7])
+    gains = trials.gains(state)
     for place, position in ((3, 0), (8 + 4, 3), (2, 2), (8 + 5, 1)):
-        trial = trials.exchanged(fitted, trials.exchange(fitted, place, position, gains[place, position]))
-        anew = trials.candidates.problem(trial.fit.columns, trial.fit.rows)
-        for name in ("C", "R", "gram_C", "gram_R", "linear_P", "linear_Q", "column_lengths", "row_lengths"):
-            np.testing.assert_allclose(getattr(trial.problem, name), getattr(anew, name), err_msg=name)
+        trial = trials.exchange(state, place, position, gains[place, position])
+        anew = trials.candidates.state(trial.columns.indices, trial.rows.indices)
+        for found, expected in ((trial.columns.side, anew.columns.side), (trial.rows.side, anew.rows.side)):
+            for name in ("vectors", "gram", "linear", "lengths"):
+                np.testing.assert_allclose(getattr(found, name), getattr(expected, name), err_msg=name)
 
 
 @pytest.mark.parametrize(("columns", "rows"), [([0, 4, 6], []), ([], [3, 5, 8]), ([1, 2], [0, 4])])
 def test_rounds_of_descent_reach_the_optimum(columns, rows):
     matrix = random_matrix(4)
     trials = trials_of(matrix, max(1, len(columns) + len(rows)))
-    fitted = fitted_of(trials, columns, rows)
-    P, Q = np.zeros_like(fitted.fit.P), np.zeros_like(fitted.fit.Q)
-    error, _ = descend_jointly(
-        fitted.problem, P, Q, squared_error=math.inf, goal=math.inf, max_rounds=2000, tolerance=1e-13, threads=False
-    )
+    state = state_of(trials, columns, rows)
+    P, Q = np.zeros_like(state.columns.weights), np.zeros_like(state.rows.weights)
+    error, _ = descend_jointly(state.problem, P, Q, max_rounds=2000, tolerance=1e-13)
     best = gsnmf.fit_weights(matrix, columns, rows, tolerance=1e-8).relative_error
     assert math.sqrt(error) / np.linalg.norm(matrix) == pytest.approx(best, rel=1e-4)
-    approximation = np.hstack([fitted.problem.C, Q]) @ np.vstack([P.T, fitted.problem.R.T])
+    approximation = np.hstack([state.columns.side.vectors, Q]) @ np.vstack([P.T, state.rows.side.vectors.T])
     assert error == pytest.approx(((matrix - approximation) ** 2).sum())
 
 
 def test_a_trial_ends_where_its_goal_is_out_of_reach():
     trials = trials_of(random_matrix(5), 4)
-    fitted = fitted_of(trials, [1, 2], [0, 4])
-    zeros = Fit(fitted.fit.columns, fitted.fit.rows, np.zeros_like(fitted.fit.P), np.zeros_like(fitted.fit.Q), math.inf)
-    hopeless = trials.refitted(trials.of(zeros), 50, goal=0.1 * fitted.squared_error)
+    state = state_of(trials, [1, 2], [0, 4])
+    zeros = trials.candidates.state(state.columns.indices, state.rows.indices)
+    hopeless = trials.descend(zeros, 50, goal=0.1 * state.squared_error)
     spent = trials.work.spent
-    trials.refitted(trials.of(zeros), 50)
-    assert hopeless.squared_error > 0.1 * fitted.squared_error
+    trials.descend(zeros, 50)
+    assert hopeless.squared_error > 0.1 * state.squared_error
     assert spent < 0.5 * (trials.work.spent - spent)
 
 
@@ -158,17 +157,18 @@ def test_exchanges_end_at_an_optimum_by_brute_force(seed):
     matrix = random_matrix(seed, (8, 7))
     trials = trials_of(matrix, 3)
     with trials.running():
-        fitted, optimal = fitted_of(trials, [0], [0, 1]), False
+        state, optimal = state_of(trials, [0], [0, 1]), False
         while not optimal:
-            fitted, _ = thoroughly_improved(trials, fitted)
-            fitted, optimal = every_exchange(trials, fitted, math.inf)
-    reached = gsnmf.fit_weights(matrix, fitted.fit.columns, fitted.fit.rows).relative_error
+            state, _ = improve_thoroughly(trials, state)
+            state, optimal = try_every_exchange(trials, state, math.inf)
+    reached = gsnmf.fit_weights(matrix, state.columns.indices, state.rows.indices).relative_error
     for position in range(3):
-        rest = trials.candidates.without(fitted.fit, position)
-        for j in set(range(7)) - set(rest.columns.tolist()):
-            assert gsnmf.fit_weights(matrix, [*rest.columns, j], rest.rows).relative_error > reached * (1 - 1e-3)
-        for i in set(range(8)) - set(rest.rows.tolist()):
-            assert gsnmf.fit_weights(matrix, rest.columns, [*rest.rows, i]).relative_error > reached * (1 - 1e-3)
+        rest = trials.candidates.without(state, [position])
+        columns, rows = rest.columns.indices, rest.rows.indices
+        for j in set(range(7)) - set(columns.tolist()):
+            assert gsnmf.fit_weights(matrix, [*columns, j], rows).relative_error > reached * (1 - 1e-3)
+        for i in set(range(8)) - set(rows.tolist()):
+            assert gsnmf.fit_weights(matrix, columns, [*rows, i]).relative_error > reached * (1 - 1e-3)
 
 
 def test_exchanges_stay_within_the_constraints():
@@ -177,29 +177,29 @@ def test_exchanges_stay_within_the_constraints():
     trials = trials_of(matrix, 5, **constraints)
     trials.candidates = Candidates(wrap(matrix), np.arange(18), np.arange(3, 25))
     with trials.running():
-        found, done = improved(trials, fitted_of(trials, [2, 3], [4, 5, 6]))
+        found, done = improve(trials, state_of(trials, [2, 3], [4, 5, 6]))
     assert done
     assert trials.kept > 0
-    assert trials.limits.obeyed_by(found.fit.columns, found.fit.rows)
-    assert found.fit.columns.size in (2, 3)
+    assert trials.limits.obeyed_by(found.columns.indices, found.rows.indices)
+    assert found.columns.size in (2, 3)
 
 
 def test_exchanges_can_keep_the_numbers_of_columns_and_rows():
     trials = trials_of(random_matrix(6), 4)
     with trials.running(), trials.within(trials.limits.with_columns(4)):
-        found, done = improved(trials, fitted_of(trials, [0, 1, 2, 3], []))
+        found, done = improve(trials, state_of(trials, [0, 1, 2, 3], []))
     assert done
     assert trials.kept > 0
-    assert found.fit.columns.size == 4
+    assert found.columns.size == 4
     assert (trials.limits.least_columns, trials.limits.most_columns) == (0, 4)
 
 
 def test_the_first_trials_can_be_made_whatever_they_take():
     trials = trials_of(random_matrix(6), 4)
-    fitted = fitted_of(trials, [0, 1], [2, 3])
-    assert improved(trials, fitted, 0.0) == (fitted, False)
+    state = state_of(trials, [0, 1], [2, 3])
+    assert improve(trials, state, 0.0) == (state, False)
     assert (trials.tried, trials.work.spent) == (0, 0.0)
-    improved(trials, fitted, 0.0, once=True)
+    improve(trials, state, 0.0, once=True)
     assert 0 < trials.tried <= 4
 
 
@@ -208,33 +208,33 @@ def test_good_weights_are_made_where_they_are_cheap():
     rng = np.random.default_rng(0)
     exact = rng.random((20, 3)) @ rng.random((3, 10))
     trials = trials_of(exact, 3)
-    nothing = trials.of(Fit(np.array([0]), np.array([1, 2]), np.zeros((10, 1)), np.zeros((20, 2)), math.inf))
-    by_rounds = trials.refitted(nothing, 15).squared_error
+    nothing = trials.candidates.state(np.array([0]), np.array([1, 2]))
+    by_rounds = trials.descend(nothing, 15).squared_error
     trials.work = Work(0.0)
-    assert trials.well_fitted(nothing, 15).squared_error == by_rounds
+    assert trials.polish_or_descend(nothing, 15).squared_error == by_rounds
     trials.work = Work(1.0)
-    assert trials.well_fitted(nothing, 15).squared_error < by_rounds
+    assert trials.polish_or_descend(nothing, 15).squared_error < by_rounds
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_alternating_start_is_never_worse_and_keeps_the_sizes(seed):
     matrix = random_matrix(seed, (40, 30))
     trials = trials_of(matrix, 6, include_columns=[3], exclude_rows=[9])
-    fitted = fitted_of(trials, [3, 4], [0, 1, 2, 5])
-    found = alternated(trials, fitted, matrix.size)
-    assert found.squared_error <= fitted.squared_error
-    assert (found.fit.columns.size, found.fit.rows.size) == (2, 4)
-    assert trials.limits.obeyed_by(found.fit.columns, found.fit.rows)
+    state = state_of(trials, [3, 4], [0, 1, 2, 5])
+    found = alternate(trials, state, matrix.size)
+    assert found.squared_error <= state.squared_error
+    assert (found.columns.size, found.rows.size) == (2, 4)
+    assert trials.limits.obeyed_by(found.columns.indices, found.rows.indices)
 
 
 @pytest.mark.parametrize("axis", ["columns", "rows"])
 def test_the_closest_to_ideal_vectors_are_those_of_the_explicit_residual(axis):
     matrix = random_matrix(3, (20, 30))
     trials = trials_of(matrix, 4)
-    fitted = fitted_of(trials, [0, 4], [3, 5])
-    found = _closest_to_ideal(wrap(matrix), fitted, trials.limits, axis)
+    state = state_of(trials, [0, 4], [3, 5])
+    found = _closest_to_ideal(wrap(matrix), state, trials.limits, axis)
     side = matrix if axis == "columns" else matrix.T
-    W, H = (fitted.left, fitted.right) if axis == "columns" else (fitted.right.T, fitted.left.T)
+    W, H = (state.left, state.right) if axis == "columns" else (state.right.T, state.left.T)
     units = side / np.linalg.norm(side, axis=0)
     for place, factor in enumerate((0, 1) if axis == "columns" else (2, 3)):
         without = side - W @ H + np.outer(W[:, factor], H[factor])
@@ -262,31 +262,32 @@ def test_the_closest_are_distinct():
     assert distinct_closest(np.array([[0.9, 0.8], [0.1, 0.7]])).tolist() == [0, 1]
 
 
+def alternatives(matrix, columns, rows, count=5, constraints=None):
+    selection = gsnmf.Selection.of_indices(np.array(columns), np.array(rows), "auto", len(columns) + len(rows))
+    result = gsnmf.Factorization(selection, gsnmf.fit_weights(matrix, columns, rows), wrap(matrix))
+    return substitutes(result, count=count, quick=False, constraints=constraints)
+
+
 @pytest.mark.parametrize("shape", [(12, 9), (9, 12)])
 def test_alternatives_are_the_best_of_brute_force(shape):
     matrix = random_matrix(8, shape)
-    columns, rows = np.array([1, 4]), np.array([2])
-    found = alternatives(wrap(matrix), columns, rows, count=2)
+    found = alternatives(matrix, [1, 4], [2], count=2)
     assert [one.chosen for one in found] == [1, 1, 4, 4, 2, 2]
     for one in found:
-        chosen = [columns.tolist(), rows.tolist()]
+        chosen = [[1, 4], [2]]
         side = chosen[one.axis == "rows"]
         side[side.index(one.chosen)] = one.index
         assert one.relative_error == pytest.approx(gsnmf.fit_weights(matrix, *chosen).relative_error, rel=1e-4)
-    best = min((gsnmf.fit_weights(matrix, [j, 4], rows).relative_error, j) for j in range(shape[1]) if j not in (1, 4))
+    best = min((gsnmf.fit_weights(matrix, [j, 4], [2]).relative_error, j) for j in range(shape[1]) if j not in (1, 4))
     assert found[0].index == best[1]
 
 
 def test_alternatives_obey_and_refuse_zero_columns():
     matrix = random_matrix(9, (12, 9))
-    found = alternatives(
-        wrap(matrix),
-        np.array([1, 4]),
-        np.array([2]),
-        constraints=Constraints(include_columns=[1], exclude_columns=[0, 2]),
-    )
+    constraints = Constraints(include_columns=[1], exclude_columns=[0, 2])
+    found = alternatives(matrix, [1, 4], [2], constraints=constraints)
     assert {one.chosen for one in found} == {4, 2}
     assert not {one.index for one in found if one.axis == "columns"} & {0, 1, 2, 4}
     matrix[:, 3] = 0.0
     with pytest.raises(ValueError, match="must not be zero"):
-        alternatives(wrap(matrix), np.array([3]), np.array([2]))
+        alternatives(matrix, [3], [2])

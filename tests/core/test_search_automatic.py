@@ -102,7 +102,7 @@ def test_constraints_are_obeyed(data):
             automatic_search(wrap(matrix), 5, "fast", constraints=constraints)
         return
     found = automatic_search(wrap(matrix), 5, "fast", constraints=constraints)
-    assert constraints.resolve((9, 11), 5).obeyed_by(found.fit.columns, found.fit.rows)
+    assert constraints.resolve((9, 11), 5).obeyed_by(found.fit.columns.indices, found.fit.rows.indices)
     if np.count_nonzero(matrix.any(axis=1)) >= least_rows:
         assert found.fit.rows.size >= least_rows
 
@@ -139,7 +139,7 @@ def test_the_end_of_balanced_is_optimal_under_single_exchanges():
     found = automatic_search(wrap(matrix), 3)
     assert found.record.optimal_under_exchanges
     reached = error_of(matrix, found.selection)
-    columns, rows = found.fit.columns.tolist(), found.fit.rows.tolist()
+    columns, rows = found.fit.columns.indices.tolist(), found.fit.rows.indices.tolist()
     everything = [("columns", j) for j in range(9)] + [("rows", i) for i in range(8)]
     chosen = [("columns", j) for j in columns] + [("rows", i) for i in rows]
     for gone in chosen:
@@ -153,12 +153,10 @@ def test_the_end_of_balanced_is_optimal_under_single_exchanges():
 def test_the_fit_is_that_of_the_selection():
     matrix = random_matrix(1)
     found = automatic_search(wrap(matrix), 4, "fast")
-    fit = found.fit
-    P = fit.P / np.linalg.norm(matrix[:, fit.columns], axis=0)
-    Q = fit.Q / np.linalg.norm(matrix[fit.rows], axis=1)
-    residual = matrix - matrix[:, fit.columns] @ P.T - Q @ matrix[fit.rows]
-    assert fit.squared_error == pytest.approx(np.square(residual).sum())
-    assert found.selection.columns.tolist() == fit.columns.tolist()
+    columns, rows = found.selection.columns, found.selection.rows
+    P1, P2 = found.fit.weights(wrap(matrix))
+    residual = matrix - matrix[:, columns] @ P1 - P2 @ matrix[rows]
+    assert found.fit.squared_error == pytest.approx(np.square(residual).sum())
 
 
 @pytest.mark.parametrize("effort", ["fast", pytest.param("balanced", marks=pytest.mark.long)])

@@ -14,10 +14,10 @@ from gsnmf.matrix import wrap
 from gsnmf.metrics import accuracy
 from gsnmf.search.candidate_vectors import candidate_vectors
 from gsnmf.search.candidates import Candidates, candidate_pool
-from gsnmf.search.exchange import thoroughly_improved
-from gsnmf.search.pursuit import pursuit_path
+from gsnmf.search.effort import Work
+from gsnmf.search.exchange import improve_thoroughly
+from gsnmf.search.pursuit import pursue
 from gsnmf.search.trials import Trials
-from gsnmf.search.work import Work
 
 
 def random_matrix(seed, shape=(25, 18), density=0.7):
@@ -30,14 +30,18 @@ def everything(matrix):
     return Candidates(held, np.arange(held.shape[1]), np.arange(held.shape[0]))
 
 
-def refined_by_exchange(pool, fit, work=math.inf):
-    limits = gsnmf.Constraints().resolve(pool.matrix.shape, fit.columns.size + fit.rows.size)
-    trials = Trials(pool, limits, Work(work))
-    return thoroughly_improved(trials, trials.of(fit))[0].fit
+def solved(pool, columns, rows, **options):
+    return pool.state(np.array(columns), np.array(rows)).solved(**options)[0]
 
 
-def relative_error(matrix, fit):
-    return gsnmf.fit_weights(matrix, fit.columns, fit.rows, tolerance=1e-6).relative_error
+def refined_by_exchange(pool, state, work=math.inf):
+    limits = gsnmf.Constraints().resolve(pool.matrix.shape, state.size)
+    return improve_thoroughly(Trials(pool, limits, Work(work)), state)[0]
+
+
+def relative_error(matrix, state):
+    columns, rows = state.columns.indices, state.rows.indices
+    return gsnmf.fit_weights(matrix, columns, rows, tolerance=1e-6).relative_error
 
 
 @pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
@@ -45,20 +49,16 @@ def test_decreases_are_those_of_the_explicit_residual(container):
     matrix = random_matrix(0)
     pool = everything(container(matrix))
     columns, rows = np.array([3, 7]), np.array([1, 4, 9])
-    fit = pool.fit(columns, rows, tolerance=1e-8, max_iterations=500)
+    state = solved(pool, columns, rows, tolerance=1e-8, max_iterations=500)
     weights = gsnmf.fit_weights(matrix, columns, rows, tolerance=1e-8)
-    assert fit.squared_error == pytest.approx((weights.relative_error * np.linalg.norm(matrix)) ** 2, rel=1e-6)
-    P, Q = pool._plain_weights(fit)
-    residual = matrix - matrix[:, columns] @ P.T - Q @ matrix[rows]
+    assert state.squared_error == pytest.approx((weights.relative_error * np.linalg.norm(matrix)) ** 2, rel=1e-6)
+    P1, P2 = state.weights(pool.matrix)
+    residual = matrix - matrix[:, columns] @ P1 - P2 @ matrix[rows]
     by_column = (np.maximum(matrix.T @ residual, 0) ** 2).sum(axis=1) / (matrix**2).sum(axis=0)
     by_row = (np.maximum(matrix @ residual.T, 0) ** 2).sum(axis=1) / (matrix**2).sum(axis=1)
     by_column[columns] = by_row[rows] = -np.inf
-    np.testing.assert_allclose(
-        pool.columns.decreases(columns, P, pool.rows, rows, Q, pool.threads), by_column, rtol=1e-6, atol=1e-9
-    )
-    np.testing.assert_allclose(
-        pool.rows.decreases(rows, Q, pool.columns, columns, P, pool.threads), by_row, rtol=1e-6, atol=1e-9
-    )
+    np.testing.assert_allclose(pool.decreases(state, "columns"), by_column, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(pool.decreases(state, "rows"), by_row, rtol=1e-6, atol=1e-9)
 
 
 @given(st.integers(0, 2**32 - 1), st.floats(0.2, 1.0))
@@ -66,17 +66,13 @@ def test_decreases_are_those_of_the_explicit_residual(container):
 def test_every_choice_of_pursuit_lowers_the_error_by_what_it_guarantees(seed, density):
     matrix = random_matrix(seed, (12, 9), density)
     pool = everything(matrix)
-    fit = pool.empty()
-    for following in pursuit_path(pool, 5):
-        best = pool.best(fit)[0]
-        side, chosen = (pool.columns, fit.columns) if best[0] == "c" else (pool.rows, fit.rows)
-        P, Q = pool._plain_weights(fit)
-        weights = (P, Q) if best[0] == "c" else (Q, P)
-        others = (pool.rows, fit.rows) if best[0] == "c" else (pool.columns, fit.columns)
-        decreases = side.decreases(chosen, weights[0], *others, weights[1], pool.threads)
-        decrease = decreases[side.positions(np.array([best[1]]))][0]
-        assert following.squared_error <= fit.squared_error - decrease + 1e-9
-        fit = following
+    state = pool.empty()
+    for following in pursue(pool.matrix, 5):
+        axis, index = pool.best(state)[0]
+        assert index in following.on(axis).indices
+        decrease = pool.decreases(state, axis)[pool.on(axis).positions(np.array([index]))][0]
+        assert following.squared_error <= state.squared_error - decrease + 1e-9
+        state = following
 
 
 def test_pursuit_is_nested():
@@ -103,28 +99,28 @@ def test_exchange_never_makes_worse(seed, method):
     matrix = random_matrix(seed, (30, 25))
     pool = everything(matrix)
     start = gsnmf.select(matrix, 5, method=method)
-    fit = pool.fit(start.columns, start.rows)
-    refined = refined_by_exchange(pool, fit)
-    assert refined.squared_error <= fit.squared_error
-    assert refined.columns.size + refined.rows.size == 5
-    assert np.unique(refined.columns).size == refined.columns.size
-    assert relative_error(matrix, refined) <= relative_error(matrix, fit) + 1e-9
-    assert refined_by_exchange(pool, fit, work=0.0) is fit
+    state = solved(pool, start.columns, start.rows)
+    refined = refined_by_exchange(pool, state)
+    assert refined.squared_error <= state.squared_error
+    assert refined.size == len(set(refined.factors())) == 5
+    assert relative_error(matrix, refined) <= relative_error(matrix, state) + 1e-9
+    assert refined_by_exchange(pool, state, work=0.0) is state
 
 
 def test_exchange_ends_where_no_single_exchange_helps():
     """Checked by brute force over every exchange of one index."""
     matrix = random_matrix(5, (9, 8))
     pool = everything(matrix)
-    refined = refined_by_exchange(pool, pool.fit(np.array([0]), np.array([0, 1])))
+    refined = refined_by_exchange(pool, solved(pool, [0], [0, 1]))
     reached = relative_error(matrix, refined)
     best = math.inf
     for position in range(3):
-        rest = pool.without(refined, position)
-        for j in set(range(8)) - set(rest.columns.tolist()):
-            best = min(best, gsnmf.fit_weights(matrix, [*rest.columns, j], rest.rows).relative_error)
-        for i in set(range(9)) - set(rest.rows.tolist()):
-            best = min(best, gsnmf.fit_weights(matrix, rest.columns, [*rest.rows, i]).relative_error)
+        rest = pool.without(refined, [position])
+        columns, rows = rest.columns.indices, rest.rows.indices
+        for j in set(range(8)) - set(columns.tolist()):
+            best = min(best, gsnmf.fit_weights(matrix, [*columns, j], rows).relative_error)
+        for i in set(range(9)) - set(rows.tolist()):
+            best = min(best, gsnmf.fit_weights(matrix, columns, [*rows, i]).relative_error)
     assert reached <= best * 1.02  # exchanges are tried in the order of a bound, three at a time
 
 
@@ -197,16 +193,15 @@ def test_balanced_reaches_the_best_of_the_paper(paper, name):
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse", "wide"])
-def test_bounded_scores_lead_to_the_same_path(kind):
+def test_the_path_of_ranks_is_that_of_pursuit(kind):
     shape = (40, 150) if kind == "wide" else (120, 90)
     matrix = planted(shape, 5, 4, noise_level=0.3, density=0.3, sparse=kind == "sparse", random_state=2).matrix
-    checked = wrap(matrix)
-    fits = list(pursuit_path(candidate_pool(checked), 14))
     path = gsnmf.rank_path(matrix, 14)
-    np.testing.assert_array_equal(path.columns, fits[-1].columns)
-    np.testing.assert_array_equal(path.rows, fits[-1].rows)
-    expected = [np.sqrt(fit.squared_error / checked.squared_norm) for fit in fits]
-    np.testing.assert_allclose(path.errors[1:], expected, rtol=1e-9)
+    for rank in (1, 5, 14):
+        result = gsnmf.factorize(matrix, rank, method="pursuit")
+        np.testing.assert_array_equal(path.selection(rank)[0], result.columns)
+        np.testing.assert_array_equal(path.selection(rank)[1], result.rows)
+        assert path.errors[rank] == pytest.approx(result.relative_error, rel=1e-3)
 
 
 def test_rank_path_obeys_constraints():
@@ -231,13 +226,11 @@ def test_candidates_are_the_same_vectors_in_every_form(dtype, long, monkeypatch)
         assert type(thin) is not type(dense)
         for indices in (np.array([3, 1]), np.array([7, 20, 33])):
             np.testing.assert_allclose(thin.extend(indices), dense.extend(indices), rtol=1e-6)
-        positions, coefficients = np.array([4, 0]), rng.random((6, 2))
+        positions = np.array([4, 0])
         for block in (rng.random((side.shape[0], 4)), np.empty((side.shape[0], 0))):
             np.testing.assert_allclose(thin.dot(block), dense.dot(block), rtol=1e-6)
             np.testing.assert_allclose(thin.dot(block, 2), dense.dot(block, 2), rtol=1e-6)
         for chosen in (positions, positions[:0]):
-            own = coefficients[:, : chosen.size]
-            np.testing.assert_allclose(thin.combined(own, chosen), dense.combined(own, chosen), rtol=1e-6)
             np.testing.assert_allclose(thin.as_columns(chosen), dense.as_columns(chosen), rtol=1e-6)
             assert thin.as_columns(chosen).flags.c_contiguous
             lengths = 1.0 + np.arange(chosen.size)
@@ -253,7 +246,7 @@ def test_candidates_that_stay_in_a_large_matrix_lead_to_the_same_selection(rank,
     matrix = sp.random_array((90, 70), density=0.1, rng=rng, format="csr")
     expected = gsnmf.factorize(matrix, rank, effort="fast")
     monkeypatch.setattr("gsnmf.search.candidate_vectors.LONG", 10)
-    monkeypatch.setattr("gsnmf.search.fitted._LARGE", 10)
+    monkeypatch.setattr("gsnmf.search.state._LARGE", 10)
     found = gsnmf.factorize(matrix, rank, effort="fast")
     assert set(found.columns) == set(expected.columns)
     assert set(found.rows) == set(expected.rows)

@@ -178,7 +178,7 @@ def test_true_indices_of_planted_matrices_leave_no_error(seed, container):
 def test_objective_never_rises():
     planted = fully_random(0.2, random_state=1)
     problem = JointProblem.of(wrap(planted.matrix), planted.columns, planted.rows)
-    P, Q = problem.start(None)
+    P, Q = (np.zeros_like(linear) for linear in problem.linear)
     errors = [problem.squared_norm]
     for _ in range(15):
         squared_error, _, _ = solve_joint(problem, P, Q, tolerance=1e-12, max_iterations=1)

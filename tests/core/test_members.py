@@ -12,10 +12,9 @@ from gsnmf._kernels.members import best_change, member_weights
 from gsnmf.constraints import Constraints
 from gsnmf.matrix import InMemoryMatrix, wrap
 from gsnmf.records import Mixtures
-from gsnmf.search.member_model import MixedModel, Space, model_of
-from gsnmf.search.member_starts import random_start
-from gsnmf.search.members import check_members, refine_members
-from gsnmf.search.work import Work
+from gsnmf.search.effort import Work
+from gsnmf.search.members import check_members, random_start, refine_members
+from gsnmf.search.mixed_model import MixedModel, Space
 
 
 def random_matrix(seed, shape=(30, 24), density=0.6):
@@ -291,7 +290,7 @@ def test_limits_are_obeyed(start):
 class TestStartFromRandomFactors:
     def model(self, start, work=np.inf, **constraints):
         limits = Constraints(**constraints).resolve(start.source.shape, 5)
-        return model_of(start, Space.of(start.source, limits, Work(work)))[0]
+        return MixedModel.of_result(start, Space.of(start.source, limits, Work(work)))[0]
 
     def error(self, start, n_starts):
         return start.source.squared_residual(*random_start(self.model(start), n_starts))
