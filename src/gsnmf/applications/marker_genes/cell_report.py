@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from gsnmf.support.arrays import Doubles, Indices
 from gsnmf.support.atomic_files import atomic_write
 from gsnmf.support.formatting import counted, listed, percent, shown
 from gsnmf.support.version import __version__
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _USUAL_LABELS = (
     "cell_type", "celltype", "cell_type_ontology", "bulk_labels", "annotation", "labels", "leiden", "louvain",
@@ -57,17 +60,6 @@ class CellFactor:
 
 
 @dataclass(frozen=True)
-class Dot:
-    """A gene in a group of cells, as a circle."""
-
-    x: float
-    y: float
-    radius: float
-    strength: float
-    label: str
-
-
-@dataclass(frozen=True)
 class DotChart:
     """Marker genes by groups of cells."""
 
@@ -76,7 +68,8 @@ class DotChart:
     left: float
     genes: tuple[tuple[float, str], ...]
     groups: tuple[tuple[float, str], ...]
-    dots: tuple[Dot, ...]
+    dots: tuple[tuple[float, float, float, float, str], ...]
+    """Centre, radius, strength of the colour from 0 to 1, and label of every dot."""
     top: float = _TOP
 
 
@@ -93,15 +86,6 @@ class CellMap:
 
 
 @dataclass(frozen=True)
-class HeatTable:
-    """Numbers between 0 and 1 with names of rows and columns, to be shaded."""
-
-    corner: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[float, ...]], ...]
-
-
-@dataclass(frozen=True)
 class CellFindings:
     """What the report says, section by section."""
 
@@ -113,8 +97,10 @@ class CellFindings:
     factors: tuple[CellFactor, ...]
     group_column: str
     dots: DotChart | None
-    by_group: HeatTable | None
-    by_batch: HeatTable | None
+    by_group: pd.DataFrame | None
+    """For every group, the part of its cells in which each factor is strongest."""
+    by_batch: pd.DataFrame | None
+    """For every factor, its part in each batch."""
     cell_map: CellMap | None
     parameters: Mapping[str, str]
     warnings: tuple[str, ...]
@@ -186,12 +172,16 @@ def gather_cells(
         factors=tuple(_factor(adata, record, number, shares) for number in range(len(record["factors"]))),
         group_column=shown(column or ""),
         dots=_dots(adata, column or f"{KEY}_factor"),
-        by_group=_heat("Group", shares) if shares is not None else None,
-        by_batch=_heat("Factor", record["batches"]) if "batches" in record else None,
+        by_group=None if shares is None else shares.rename(index=_name, columns=_name),
+        by_batch=record["batches"].rename(index=_name, columns=_name) if "batches" in record else None,
         cell_map=_map(adata, record),
         parameters=_parameters(record) | dict(parameters or {}),
         warnings=tuple(line for line in str(record["notes"]).split("\n") if line),
     )
+
+
+def _name(value: object) -> str:
+    return shown(str(value))
 
 
 def usual_labels(adata: Any) -> str | None:
@@ -262,7 +252,7 @@ def _dots(adata: Any, column: str) -> DotChart:
     heights = [_TOP + _STEP * (k + 0.5) for k in range(len(groups))]
     strengths, radii = relative(grouped.means).round(3), (_LARGEST * np.sqrt(grouped.fractions)).round(1)
     dots = tuple(
-        Dot(
+        (
             round(places[column], 1), round(heights[row], 1), float(radii[row, column]), float(strengths[row, column]),
             f"{genes[column]} in {groups[row]}: in {grouped.fractions[row, column]:.0%} of cells",
         )
@@ -276,12 +266,6 @@ def _dots(adata: Any, column: str) -> DotChart:
         groups=tuple(zip(heights, groups, strict=True)),
         dots=dots,
     )
-
-
-def _heat(corner: str, table: Any) -> HeatTable:
-    names = [shown(str(name)) for name in table.index]
-    rows = tuple(zip(names, map(tuple, table.to_numpy(dtype=np.float64).tolist()), strict=True))
-    return HeatTable(corner, tuple(shown(str(name)) for name in table.columns), rows)
 
 
 def _map(adata: Any, record: Mapping[str, Any]) -> CellMap | None:
