@@ -81,8 +81,9 @@ def test_passages_hold_the_words(model):
         for passage in found:
             assert model.document_topics[passage.document] == k
             assert {passage.text[a:b].lower() for a, b in passage.spans} <= set(topic.words)
-    with pytest.raises(ValueError, match=r"topic must be in \[0, 2\]; got 3"):
-        model.representatives(3)
+    for ask in (model.representatives, model.passages):
+        with pytest.raises(ValueError, match=r"topic must be in \[0, 2\]; got 3"):
+            ask(3)
 
 
 def test_tables(model, collection):

@@ -79,7 +79,7 @@ class TopicModel(Record):
     result : Factorization
         The words and documents that were chosen, and how well they explain the matrix.
     vectorizer : scikit-learn vectorizer
-        What makes a matrix of texts.
+        Turns texts into the matrix of documents x words.
     texts, ids : tuples of str
         The documents and their names.
     labels : tuple of str
@@ -87,7 +87,7 @@ class TopicModel(Record):
     dates : tuple of date or None
         Date of each document; empty if there are none.
     order : int array of length n_topics
-        The factor of ``result`` that each topic is, chosen columns first, then chosen rows.
+        The number of each topic among the factors of ``result``, chosen columns first, then chosen rows.
     components : array, shape (n_topics, n_words)
         The topics as weights of words.
     weights : array, shape (n_documents, n_topics)
@@ -97,9 +97,9 @@ class TopicModel(Record):
     means : array, shape (n_topics, n_words)
         The mean document of each topic, each document scaled to unit length.
     rank_choice : RankChoice or None
-        Why there are so many topics, if their number was chosen: see `gsnmf.choose_rank`.
+        Why this number of topics was chosen, if it was not given: see `gsnmf.choose_rank`.
     stability : Stability or None
-        How sure the topics are, in the order of ``result``, if that was asked for: see `gsnmf.stability`.
+        How stable the topics are, in the order of ``result``, if it was asked for: see `gsnmf.stability`.
 
     Examples
     --------
@@ -161,7 +161,7 @@ class TopicModel(Record):
         return self.described(10)
 
     def described(self, n_words: int) -> tuple[Topic, ...]:
-        """The topics with so many of their strongest words."""
+        """The topics with their ``n_words`` strongest words."""
         total = max(int(self.sizes.sum()), 1)
         found = []
         for k, words in enumerate(self.top_words(n_words)):
@@ -192,7 +192,7 @@ class TopicModel(Record):
         n_words : int
             How many words of each topic.
         window : int, optional
-            Count words that stand together in so many consecutive words; by default in the same document.
+            Count words that occur together within this many consecutive words; by default in the same document.
 
         See Also
         --------
@@ -222,7 +222,7 @@ class TopicModel(Record):
         return np.asarray(members[largest_of(self.weights[members, topic], count)])
 
     def passages(self, topic: int, count: int = 3, *, n_words: int = 10) -> tuple[Passage, ...]:
-        """Sentences in which the words of a topic stand, from the documents that hold most of it.
+        """Sentences in which the words of a topic occur, from the documents that hold most of it.
 
         Parameters
         ----------
@@ -233,11 +233,11 @@ class TopicModel(Record):
         n_words : int
             How many words of the topic to look for.
         """
-        words = self.top_words(n_words)[topic]
-        weights = {self.words[j]: float(self.components[topic, j]) for j in words}
+        documents = self.representatives(topic, 4 * count)
+        weights = {self.words[j]: float(self.components[topic, j]) for j in self.top_words(n_words)[topic]}
         pattern = getattr(self.vectorizer, "token_pattern", None) or topic_words.USUAL_WORD
         found: list[Passage] = []
-        for document in self.representatives(topic, 4 * count):
+        for document in documents:
             passage = topic_words.find_passage(int(document), self.texts[document], weights, pattern=pattern)
             if passage is not None and all(passage.text != other.text for other in found):
                 found.append(passage)
