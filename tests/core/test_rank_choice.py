@@ -173,12 +173,21 @@ def test_progress_is_told(dense):
         ({"ranks": [0, 3]}, "at least 1"),
         ({"n_repeats": 20}, "left_out must be at most 0.05"),
         ({"least_gain": 0.0}, "least_gain"),
-        ({"effort": "huge"}, "effort"),
+        ({"effort": "huge"}, "effort must be"),
+        ({"effort": "huge", "n_repeats": 1}, "effort must be"),
+        ({"ranks": range(10**12)}, "at least 1; got 0"),
+        ({"ranks": range(60, 10**12)}, r"one in \[1, 50\]"),
     ],
 )
 def test_wrong_arguments(dense, arguments, message):
     with pytest.raises(ValueError, match=message):
         gsnmf.choose_rank(dense, **{"ranks": [2, 3], **arguments})
+
+
+@pytest.mark.parametrize("ranks", [range(2, 10**12, 24), range(26, 1, -24), (26, 2, 99, 2)])
+def test_ranks_that_fit_are_tried_in_increasing_order(dense, ranks):
+    choice = gsnmf.choose_rank(dense, ranks, n_repeats=1, effort="fast")
+    assert choice.ranks.tolist() == [rank for rank in range(1, 51) if rank in ranks]
 
 
 def test_wrong_kinds(dense):

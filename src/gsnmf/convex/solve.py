@@ -55,6 +55,7 @@ _log = logging.getLogger(__name__)
 SELECTION_GAP = 1e-2
 """Default relative duality gap: selections do not change below it."""
 _RELAXATION = 1.9
+"""Over-relaxation of the steps, which converge for any number in (0, 2)."""
 _STIFFNESS = 0.5
 """The first rho. It is dimensionless because columns have unit length."""
 _IMBALANCE = 3.0
@@ -64,12 +65,14 @@ _CHECK = 5
 _MAX_STEPS = 100
 """Steps on one working set before it is revised."""
 _FEWEST_ADDED = 20
+"""Smallest number of columns and rows added at a time, as long as so many help."""
 _POOL, _SMALLEST_POOL = 3, 500
 """How many columns and rows are scored between full scorings: for each one in the working set, and at least."""
 _TINY = float(np.finfo(np.float64).tiny)
 _ARRAYS = 9
 """Arrays of k x n numbers, for a working set of k columns, that a step needs."""
 DEFAULT_MEMORY = 2 << 30
+"""Bytes that the working set may take by default."""
 
 
 def solve_convex(
