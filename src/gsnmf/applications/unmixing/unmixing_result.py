@@ -129,7 +129,7 @@ class Unmixing(Record):
         for name, right in (
             ("abundances", bool(valid.any()) and np.isnan(self.abundances[~valid]).all()),
             ("abundances", bool((self.abundances[valid] >= 0).all()) and np.isfinite(sums).all()),
-            ("abundances", not self.sum_to_one or np.abs(sums - 1.0).max() <= _SUM_TOLERANCE),
+            ("abundances", not self.sum_to_one or np.abs(sums - 1.0).max(initial=0.0) <= _SUM_TOLERANCE),
             ("residual_map", np.all(self.residual_map[valid] >= 0) and np.isnan(self.residual_map[~valid]).all()),
             ("endmembers", not left_out.all() and np.isfinite(self.endmembers[:, ~left_out]).all()),
             ("members", len(self.members) == n_pixels and all(map(len, self.members))),
