@@ -122,6 +122,18 @@ class TestResult:
         assert result != replace(result, notes=())
         assert result != replace(result, residual_map=2 * result.residual_map)
 
+    def test_progress(self, scene, capsys):
+        told = []
+        unmix(scene.cube, 3, method="spa", progress=told.append)
+        assert [status.stage for status in told if status.message == status.stage] == [
+            "Reading the scene",
+            "Choosing endmembers",
+            "Fitting abundances",
+        ]
+        assert (told[-1].stage, told[-1].fraction) == ("Fitting abundances", 1.0)
+        unmix(scene.cube, 3, method="spa", progress=True)
+        assert "Fitting abundances" in capsys.readouterr().err
+
     def test_inputs_are_not_changed_and_the_result_is_the_same_again(self, result, scene):
         before = scene.cube.copy()
         again = unmix(scene.cube, 3)

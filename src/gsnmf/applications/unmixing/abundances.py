@@ -14,7 +14,6 @@ quantification in hyperspectral imagery, IEEE Trans. Geosci. Remote Sens. 39 (20
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from gsnmf._kernels.least_squares import nonnegative_least_squares
 from gsnmf._kernels.sum_to_one import simplex_least_squares
 from gsnmf.applications.unmixing.scene import Scene
 from gsnmf.support.arrays import Doubles, Floats
+from gsnmf.support.progress import logger
 
 
 def fcls(pixels: Any, endmembers: Any, *, sum_to_one: bool = True) -> Doubles:
@@ -90,9 +90,7 @@ def _solve(reduced: Doubles, triangle: Doubles, sum_to_one: bool) -> Doubles:
     return np.asarray(abundances / lengths)
 
 
-def fit_abundances(
-    scene: Scene, spectra: Doubles, sum_to_one: bool, progress: Callable[[float], None]
-) -> tuple[Floats, Floats, float]:
+def fit_abundances(scene: Scene, spectra: Doubles, sum_to_one: bool) -> tuple[Floats, Floats, float]:
     """Abundances and root mean squared residuals of all pixels, NaN where a pixel is not used; the relative error."""
     n_pixels = scene.cube.n_pixels
     abundances = np.full((n_pixels, len(spectra)), np.nan, dtype=np.float32)
@@ -106,7 +104,8 @@ def fit_abundances(
         residuals[positions] = np.sqrt(squares / pixels.shape[1])
         error += float(squares.sum())
         energy += float(np.einsum("ij,ij->", pixels, pixels, dtype=np.float64))
-        progress(float(positions[-1] + 1) / n_pixels)
+        done = int(positions[-1]) + 1
+        logger.info("abundances of %d of %d pixels", done, n_pixels, extra={"fraction": done / n_pixels})
     if scene.exponent:  # which single precision may not hold
         residuals = scene.in_units_of_cube(residuals.astype(np.float64))
     return abundances, residuals, float(np.sqrt(error / energy))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -24,7 +25,7 @@ from gsnmf.applications.unmixing.unmixing_result import Unmixing
 from gsnmf.matrix.validation import check_count
 from gsnmf.support.arrays import Indices
 from gsnmf.support.formatting import counted
-from gsnmf.support.progress import logger
+from gsnmf.support.progress import Status, log_stage, reported
 
 MAX_PIXELS = 10_000
 """Larger scenes are sampled for the choice: to find outliers takes n^2 products of spectra."""
@@ -54,6 +55,7 @@ def unmix(
     outliers: Literal["ignore", "keep"] = "ignore",
     max_pixels: int = MAX_PIXELS,
     random_state: int | np.random.Generator | None = 0,
+    progress: bool | Callable[[Status], None] | None = None,
 ) -> Unmixing:
     r"""Find the materials of a spectral image, and how much of each is in every pixel.
 
@@ -103,6 +105,9 @@ def unmix(
         computed for the whole scene.
     random_state : int, numpy.random.Generator or None
         For the sample, and for methods that draw random directions.
+    progress : True or callable, optional
+        True shows a bar on standard error. A function is called with small records: ``stage``, ``message`` and
+        ``fraction`` of the stage that is done.
 
     Returns
     -------
@@ -132,18 +137,22 @@ def unmix(
     opened = (read_cube if isinstance(cube, str | Path) else as_cube)(
         cube, wavelengths=wavelengths, wavelength_unit=wavelength_unit, bands_axis=bands_axis, no_data=no_data
     )
-    scene = usable_scene(opened, mask)
-    rng = np.random.default_rng(random_state)
-    sample = scene.sample(check_count(max_pixels, "max_pixels"), rng)
-    number, counted_by = _number_of_endmembers(rank, scene, sample)
-    if pure_bands:
-        found = choose_pixels_and_bands(scene, sample, number)
-    else:
-        found = choose_endmembers(
-            scene, sample, number, method=ENDMEMBER_METHODS[method], normalize=normalize, averaged=averaged,
-            keep_outliers=outliers == "keep", rng=rng,
-        )  # fmt: skip
-    abundances, residuals, relative_error = fit_abundances(scene, found.spectra, sum_to_one, _log_fraction)
+    max_pixels, rng = check_count(max_pixels, "max_pixels"), np.random.default_rng(random_state)
+    with reported(progress):
+        log_stage("Reading the scene")
+        scene = usable_scene(opened, mask)
+        sample = scene.sample(max_pixels, rng)
+        number, counted_by = _number_of_endmembers(rank, scene, sample)
+        log_stage("Choosing endmembers")
+        if pure_bands:
+            found = choose_pixels_and_bands(scene, sample, number)
+        else:
+            found = choose_endmembers(
+                scene, sample, number, method=ENDMEMBER_METHODS[method], normalize=normalize, averaged=averaged,
+                keep_outliers=outliers == "keep", rng=rng,
+            )  # fmt: skip
+        log_stage("Fitting abundances")
+        abundances, residuals, relative_error = fit_abundances(scene, found.spectra, sum_to_one)
     endmembers = np.full((len(found.spectra), opened.n_bands), np.nan)
     endmembers[:, scene.bands] = scene.in_units_of_cube(found.spectra)
     return Unmixing(
@@ -215,7 +224,3 @@ def _all_notes(scene: Scene, found: Endmembers, n_sampled: int, pure_bands: bool
         notes.append(f"{number} that no other resembles could not be chosen: {places}{ellipsis}")
     notes.append("Pixels and bands were chosen on the spectra as they are" if pure_bands else _NORMALIZED[normalize])
     return tuple(notes)
-
-
-def _log_fraction(fraction: float) -> None:
-    logger.info("abundances: %.0f %%", 100 * fraction, extra={"fraction": fraction})
