@@ -7,8 +7,8 @@ import pytest
 NAMES = {
     "gsnmf": """GSNMF Constraints ConvexSolution Factor Factorization GSNMFSelector Method RankChoice RankPath
         Scaling SearchRecord Selection SplitProfile Stability StopReason Table Weights __version__ applications
-        choose_rank convex datasets factorize fit_weights load methods metrics nmf rank_path report save scale select
-        split_profile stability""",
+        choose_rank convex datasets factorize fit_weights load methods metrics nmf plotting rank_path report save
+        scale select split_profile stability""",
     "gsnmf.convex": """ExactSolution Uniqueness automatic_sizes check_uniqueness is_separable project solve_convex
         solve_exact""",
     "gsnmf.nmf": """CURResult LowRankResult NMFResult SVDResult cur hals minimum_volume skeleton truncated_svd""",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from gsnmf.support.version import __version__
 
 if TYPE_CHECKING:
-    from gsnmf import applications, convex, datasets, metrics, nmf
+    from gsnmf import applications, convex, datasets, metrics, nmf, plotting
     from gsnmf.constraints import Constraints
     from gsnmf.convex.model import ConvexSolution
     from gsnmf.estimators.gsnmf import GSNMF
@@ -54,6 +54,7 @@ __all__ = [
     "methods",
     "metrics",
     "nmf",
+    "plotting",
     "rank_path",
     "report",
     "save",

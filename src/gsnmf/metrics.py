@@ -12,9 +12,8 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
 from gsnmf.matrix import wrap
-from gsnmf.matrix.protocol import dense
 from gsnmf.matrix.validation import check_block
-from gsnmf.support.arrays import Floats, Indices, Sparse
+from gsnmf.support.arrays import Doubles, Floats, Indices, Sparse
 
 Factor: TypeAlias = Floats | Sparse
 
@@ -82,21 +81,18 @@ def relative_error(matrix: Any, W: ArrayLike | Factor, H: ArrayLike | Factor) ->
     0.8
     """
     held = wrap(matrix)
-    right = dense(_check_factor(H, "H"))
-    left = check_block(W, (None, None), name="W") if not sp.issparse(W) else dense(_check_factor(W, "W"))
+    right = _dense(H, "H")
+    left = _dense(W, "W") if sp.issparse(W) else check_block(W, (None, None), name="W")
     expected = (held.shape[0], right.shape[0]), (left.shape[1], held.shape[1])
     if (left.shape, right.shape) != expected:
         raise ValueError(
             f"W and H must have shapes (m, r) and (r, n) for a matrix of shape {held.shape}; "
             f"got {left.shape} and {right.shape}."
         )
-    return _relative(held.squared_distance(left, right), held.squared_norm)
-
-
-def _relative(squared_error: float, squared_norm: float) -> float:
-    if squared_norm == 0.0:
+    squared_error = held.squared_distance(left, right)
+    if held.squared_norm == 0.0:
         return 0.0 if squared_error == 0.0 else math.inf
-    return math.sqrt(squared_error / squared_norm)
+    return math.sqrt(squared_error / held.squared_norm)
 
 
 def quality(matrix: Any, W: ArrayLike | Factor, H: ArrayLike | Factor) -> float:
@@ -165,8 +161,8 @@ def distance_to_ground_truth(
     >>> distance_to_ground_truth(true_W[:, ::-1], true_H[:1], true_W, true_H)  # one row missing
     0.4
     """
-    left = _distance_of_columns(_check_factor(W, "W"), _check_factor(true_W, "true_W"), "W")
-    right = _distance_of_columns(_check_factor(H, "H").T, _check_factor(true_H, "true_H").T, "H")
+    left = _distance_of_columns(_dense(W, "W"), _dense(true_W, "true_W"), "W")
+    right = _distance_of_columns(_dense(H, "H").T, _dense(true_H, "true_H").T, "H")
     return (left + right) / 2
 
 
@@ -196,8 +192,8 @@ def rescale_factors(
     >>> distance_to_ground_truth(W, H, true_W, true_H)
     0.0
     """
-    left, right = dense(_check_factor(W, "W")), dense(_check_factor(H, "H"))
-    true_left, true_right = dense(_check_factor(true_W, "true_W")), dense(_check_factor(true_H, "true_H"))
+    left, right = _dense(W, "W"), _dense(H, "H")
+    true_left, true_right = _dense(true_W, "true_W"), _dense(true_H, "true_H")
     tiny = np.finfo(np.float64).tiny
     lengths, true_lengths = (
         (np.maximum(np.linalg.norm(a, axis=0), tiny), np.maximum(np.linalg.norm(b, axis=1), tiny))
@@ -211,41 +207,27 @@ def rescale_factors(
     return left / scale, right * scale[:, np.newaxis]
 
 
-def _distance_of_columns(columns: Factor, true_columns: Factor, name: str) -> float:
+def _distance_of_columns(found: Doubles, truth: Doubles, name: str) -> float:
     """||true - columns||_F / ||true||_F for the best order of the columns."""
-    if columns.shape[0] != true_columns.shape[0]:
+    if found.shape[0] != truth.shape[0]:
         axis = "rows" if name == "W" else "columns"
         raise ValueError(
-            f"{name} and true_{name} must have the same number of {axis}; "
-            f"got {columns.shape[0]} and {true_columns.shape[0]}."
+            f"{name} and true_{name} must have the same number of {axis}; got {found.shape[0]} and {truth.shape[0]}."
         )
-    found, truth = dense(columns), dense(true_columns)
     largest = float(np.abs(truth).max(initial=0.0))
     if largest == 0.0:
         raise ValueError(f"true_{name} must have a nonzero entry; got only zeros.")
     exponent = math.frexp(max(largest, float(np.abs(found).max(initial=0.0))))[1]
     count = max(found.shape[1], truth.shape[1])
-    found, truth = _padded(np.ldexp(found, -exponent), count), _padded(np.ldexp(truth, -exponent), count)
+    found, truth = (np.ldexp(np.pad(X, ((0, 0), (0, count - X.shape[1]))), -exponent) for X in (found, truth))
     costs = cdist(truth.T, found.T, "sqeuclidean")  # explicit differences: nothing cancels
     return math.sqrt(costs[linear_sum_assignment(costs)].sum()) / float(np.linalg.norm(truth))
 
 
-def _padded(columns: Floats, count: int) -> Floats:
-    return np.pad(columns, ((0, 0), (0, count - columns.shape[1])))
-
-
-def _check_factor(factor: Any, name: str) -> Factor:
-    """A two-dimensional array or CSR array of finite doubles, of any sign."""
-    array = _compressed(factor) if sp.issparse(factor) else np.asarray(factor, dtype=np.float64)
-    if array.ndim != 2:
-        raise ValueError(f"{name} must be two-dimensional; got shape {array.shape}.")
-    if not np.isfinite(array if isinstance(array, np.ndarray) else array.data).all():
-        raise ValueError(f"{name} must be finite; got NaN or infinity.")
-    return array
-
-
-def _compressed(factor: Any) -> sp.csr_array:
-    return sp.csr_array(factor).astype(np.float64, copy=False)
+def _dense(factor: Any, name: str) -> Doubles:
+    """A two-dimensional array of finite doubles, of any sign."""
+    array = sp.csr_array(factor).toarray() if sp.issparse(factor) else np.asarray(factor)
+    return check_block(array, (None, None), name=name).astype(np.float64, copy=False)
 
 
 def _index_set(indices: ArrayLike, name: str) -> Indices:

@@ -64,14 +64,13 @@ def plot_comparison(result: Factorization, *, comparison: Comparison | None = No
     ['this result', 'NMF', 'truncated SVD']
     """
     axes = _axes(ax)
-    found = comparison or compare(result, nmf=True)
-    bars = [("this result", result.quality), ("NMF", found.nmf_quality), ("truncated SVD", found.svd_quality)]
+    others = comparison or compare(result, nmf=True)
+    bars = [("this result", result.quality), ("NMF", others.nmf_quality), ("truncated SVD", others.svd_quality)]
     drawn = [(name, quality) for name, quality in bars if quality is not None]
     bar = axes.barh(*zip(*drawn, strict=True), color=[_OURS, *[_OTHER] * (len(drawn) - 1)])
     axes.bar_label(bar, labels=[f"{quality:.1%}" for _, quality in drawn], padding=3)
     axes.invert_yaxis()
-    axes.set_xlim(0.0, 1.15)
-    axes.set_xlabel("quality")
+    axes.set(xlim=(0.0, 1.15), xlabel="quality")
     return axes
 
 
@@ -116,18 +115,13 @@ def plot_factor(
     if not 0 <= number < len(factors):
         raise ValueError(f"number must be in [0, {len(factors) - 1}]; got {number}.")
     factor = factors[number]
-    by_columns = _check_axis(members) == "columns"
-    indices, strengths = (
-        (factor.columns, factor.column_strengths) if by_columns else (factor.rows, factor.row_strengths)
-    )
+    sides = {"columns": (factor.columns, factor.column_strengths), "rows": (factor.rows, factor.row_strengths)}
+    indices, strengths = sides[_check_axis(members)]
     axes = _axes(ax)
     axes.barh(np.arange(indices.size), strengths, color=_OURS)
-    axes.set_yticks(
-        np.arange(indices.size), [_name(names, int(i), members.removesuffix("s")) for i in indices], parse_math=False
-    )
+    axes.set_yticks(np.arange(indices.size), _names(names, indices, members), parse_math=False)
     axes.invert_yaxis()
-    own = names if (factor.axis == "columns") == by_columns else None
-    title = joined([_name(own, int(i), factor.axis.removesuffix("s")) for i in factor.members])
+    title = joined(_names(names if factor.axis == members else None, factor.members, factor.axis))
     axes.set_title(f"{title}: {factor.share:.1%}", parse_math=False)
     return axes
 
@@ -159,8 +153,7 @@ def plot_errors(result: Factorization, *, axis: Axis = "rows", bins: int = 30, a
     axes = _axes(ax)
     errors = Explanation(result).residuals(_check_axis(axis)).relative_errors
     axes.hist(errors[np.isfinite(errors)], bins=check_count(bins, "bins"), color=_OURS)
-    axes.set_xlabel(f"relative error of {axis}")
-    axes.set_ylabel(axis)
+    axes.set(xlabel=f"relative error of {axis}", ylabel=axis)
     return axes
 
 
@@ -192,14 +185,12 @@ def plot_rank_path(
     axes = _axes(ax)
     path = result if isinstance(result, RankPath) else Explanation(result).rank_path()
     label = "nested selections" if isinstance(result, RankPath) else "this result"
-    axes.plot(np.arange(path.errors.size), 1.0 - path.errors, "o-", color=_OURS, markersize=4, label=label)
+    axes.plot(1.0 - path.errors, "o-", color=_OURS, markersize=4, label=label)
     if comparison is None:
         comparison = NO_COMPARISON if isinstance(result, RankPath) else compare(result)
-    bound = comparison.svd_path
-    if bound.size:
-        axes.plot(np.arange(bound.size), bound, "--", color=_OTHER, label="bound (SVD)")
-    axes.set_xlabel("columns and rows")
-    axes.set_ylabel("quality")
+    if comparison.svd_path.size:
+        axes.plot(comparison.svd_path, "--", color=_OTHER, label="bound (SVD)")
+    axes.set(xlabel="columns and rows", ylabel="quality")
     axes.set_ylim(bottom=0.0)
     axes.legend(frameon=False)
     return axes
@@ -262,15 +253,14 @@ def plot_pixels(result: Factorization, image_shape: tuple[int, int], *, ax: Axes
     axes = _axes(ax)
     data = _images_of(result, image_shape)
     by_rows = data.pixels == "columns"
-    held = result.source
-    axes.imshow(data.image((held if by_rows else held.T).column_sums), cmap="gray")
+    axes.imshow(data.image((result.source if by_rows else result.source.T).column_sums), cmap="gray")
     n_columns = result.columns.size
     members = result.members[:n_columns] if by_rows else result.members[n_columns:]
-    places = [data.pixel(int(p)) for own, _ in members for p in own]
-    areas = [_MARK * float(share) for _, shares in members for share in shares]
-    axes.scatter(
-        [x for _, x in places], [y for y, _ in places], areas, marker="s", color="tab:orange", edgecolors="white"
-    )
+    marks = [
+        (*data.pixel(int(p)), _MARK * share) for own, shares in members for p, share in zip(own, shares, strict=True)
+    ]
+    y, x, areas = np.array(marks).reshape(-1, 3).T
+    axes.scatter(x, y, areas, marker="s", color="tab:orange", edgecolors="white")
     axes.set_axis_off()
     return axes
 
@@ -338,33 +328,27 @@ def plot_reconstructions(
     by_rows = data.pixels == "columns"
     chosen = check_indices(images, result.matrix.shape[0 if by_rows else 1], "images")
     models = np.asarray(result.reconstruct(rows=chosen) if by_rows else result.reconstruct(columns=chosen).T)
-    return _draw_strip(_axes(ax), [_image_row(result, data, chosen), models], data)
+    originals = (result.source.T if by_rows else result.source).raw_columns(chosen).T
+    return _draw_strip(_axes(ax), [originals, models], data)
 
 
 def _axes(ax: Axes | None) -> Axes:
     return axes_or_new(ax, "gsnmf.plotting")
 
 
-def _check_axis(axis: Any) -> Axis:
-    if axis == "rows":
-        return "rows"
-    if axis == "columns":
-        return "columns"
-    raise ValueError(f"axis must be 'rows' or 'columns'; got {axis!r}.")
+def _check_axis(axis: Axis) -> Axis:
+    if axis not in ("rows", "columns"):
+        raise ValueError(f"axis must be 'rows' or 'columns'; got {axis!r}.")
+    return axis
 
 
-def _name(names: Sequence[str] | None, index: int, kind: str) -> str:
-    return f"{kind} {index}" if names is None else str(names[index])
+def _names(names: Sequence[str] | None, indices: Indices, axis: Axis) -> list[str]:
+    return [f"{axis.removesuffix('s')} {i}" if names is None else str(names[i]) for i in indices]
 
 
 def _images_of(result: Factorization, image_shape: tuple[int, int]) -> LabelledMatrix:
-    return LabelledMatrix(result.matrix).with_image_shape((int(image_shape[0]), int(image_shape[1])))
-
-
-def _image_row(result: Factorization, data: LabelledMatrix, indices: Indices) -> Floats:
-    """Images as rows of an array."""
-    images = result.source.T if data.pixels == "columns" else result.source
-    return images.raw_columns(indices).T
+    height, width = image_shape
+    return LabelledMatrix(result.matrix).with_image_shape((int(height), int(width)))
 
 
 def _draw_strip(axes: Axes, rows: list[Floats], data: LabelledMatrix) -> Axes:
@@ -373,15 +357,9 @@ def _draw_strip(axes: Axes, rows: list[Floats], data: LabelledMatrix) -> Axes:
     if not len(rows[0]):
         axes.set_title("no image chosen")
         return axes
-    tops = [max(float(image.max()), np.finfo(float).tiny) for image in rows[0]]
-    strips = [
-        np.hstack(
-            [
-                np.pad(data.image(np.minimum(image / top, 1.0)), 1, constant_values=1.0)
-                for image, top in zip(row, tops, strict=True)
-            ]
-        )
-        for row in rows
+    tops = np.maximum(rows[0].max(axis=1, keepdims=True), np.finfo(float).tiny)
+    blocks = [
+        [np.pad(data.image(image), 1, constant_values=1.0) for image in np.minimum(row / tops, 1)] for row in rows
     ]
-    axes.imshow(np.vstack(strips), cmap="gray", vmin=0.0, vmax=1.0)
+    axes.imshow(np.block(blocks), cmap="gray", vmin=0.0, vmax=1.0)
     return axes
