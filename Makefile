@@ -5,12 +5,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 EXTRAS := cli test dev docs
 STAMPS := $(EXTRAS:%=$(VENV)/installed-%)
-KERNEL_TESTS := $(patsubst %,tests/test_%.py,kernels projection simplex sum_to_one weights) src/gsnmf/_kernels \
-	tests/test_members.py::test_best_change_is_the_best_of_all tests/test_members.py::test_weights_of_dependent_members
+PACKAGE := $(VENV)/installed-package
+BUILD_REQUIREMENTS := scikit-build-core nanobind setuptools-scm cmake ninja
+NATIVE := --config-settings=cmake.define.GSNMF_NATIVE=ON --config-settings=build-dir=build/kernels
+KERNEL_TESTS := tests/kernels
 LOWEST := .venv-lowest
 LOWEST_TESTS := $(addprefix tests/,test_package.py test_public_names.py test_cli.py test_estimator.py test_kernels.py test_matrices.py \
 	test_readers.py test_saving.py test_weights.py test_dask.py test_plotting.py test_unmixing_files.py)
 TOOLS := .venv-tools
+SANITIZED := .venv-sanitized
 
 # A module is compiled when it is first imported, and its bytecode is kept: pip would compile thousands that nobody
 # imports, which takes longer than installing them, and tests start dozens of processes that all import the package
@@ -22,7 +25,7 @@ export UV_SYSTEM_CERTS ?= true
 install = { $(1)/bin/python $(PIP) uv && $(1)/bin/python -m uv pip install --quiet --python $(1)/bin/python $(2); } || \
 	$(1)/bin/python $(PIP) $(2)
 
-.PHONY: demo reproduce bench test test-all coverage test-lowest hostile lint types format docs dist clean help
+.PHONY: demo reproduce bench test test-all coverage test-lowest sanitize hostile lint types format docs dist clean help
 .DEFAULT_GOAL := help
 
 help:
@@ -33,6 +36,7 @@ help:
 	@echo "make test-all  run all tests, those that take minutes too"
 	@echo "make coverage  run all tests and print which lines and branches of the package none of them reaches"
 	@echo "make test-lowest  run the quick tests with the lowest versions that pyproject.toml allows"
+	@echo "make sanitize  run the tests of the kernels with address and undefined-behaviour sanitizers"
 	@echo "make hostile MINUTES=30  draw matrices and files that try to break it"
 	@echo "make lint    check style, format, and the layers of the package"
 	@echo "make types   check types"
@@ -60,13 +64,10 @@ test: $(VENV)/installed-test
 test-all: $(VENV)/installed-test
 	$(RUN_TESTS) $(PYTEST_ARGS)
 
-# What is compiled cannot be seen, so the tests of the kernels and every loop run once more as plain Python
 coverage: $(VENV)/installed-test
 	rm -rf build/coverage
 	mkdir -p build/coverage
 	GSNMF_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m coverage run -m $(PYTEST) $(PYTEST_ARGS)
-	NUMBA_DISABLE_JIT=1 OMP_NUM_THREADS=1 $(BIN)/python -m coverage run -m $(PYTEST) $(KERNEL_TESTS)
-	NUMBA_DISABLE_JIT=1 GSNMF_NUM_THREADS=2 OMP_NUM_THREADS=1 $(BIN)/python -m coverage run tests/every_loop.py
 	$(BIN)/python -m coverage combine
 	$(BIN)/python -m coverage report
 
@@ -74,6 +75,11 @@ coverage: $(VENV)/installed-test
 # SciPy for the array API
 test-lowest: $(LOWEST)/installed
 	SCIPY_ARRAY_API=1 GSNMF_NUM_THREADS=1 OMP_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -W default -n auto --dist worksteal $(or $(PYTEST_ARGS),$(LOWEST_TESTS))
+
+# The tests of the kernels with a build that stops at the first bad address or undefined operation
+sanitize: $(SANITIZED)/installed
+	ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD="$$(c++ -print-file-name=libasan.so) $$(c++ -print-file-name=libubsan.so)" \
+	  OMP_NUM_THREADS=1 $(SANITIZED)/bin/python -m pytest -p no:cacheprovider $(KERNEL_TESTS) $(PYTEST_ARGS)
 
 hostile: $(VENV)/installed-test
 	$(BIN)/python tests/hostile/campaign.py $(or $(MINUTES),30) $(or $(SEED),1000)
@@ -98,15 +104,14 @@ docs: $(VENV)/installed-docs
 	cp CHANGELOG.md CONTRIBUTING.md build
 	$(BIN)/python -m sphinx -W --keep-going -n -q -b html -d build/doctrees -c docs build/docs build/site
 
-# The sdist, a wheel for every machine, and one with compiled kernels for machines like this
+# The sdist, and a wheel with kernels for all processors of this kind
 dist: $(TOOLS)/installed
 	rm -rf dist
-	$(TOOLS)/bin/python -m build
-	GSNMF_COMPILE=1 $(TOOLS)/bin/python -m build --wheel
+	packaging/with_compiler $(TOOLS) python -m build
 	$(TOOLS)/bin/twine check --strict dist/*
 
 clean:
-	rm -rf $(VENV) $(LOWEST) $(TOOLS) build dist report .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(LOWEST) $(TOOLS) $(SANITIZED) build dist report .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -114,15 +119,26 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python >= 3.11 is needed, $(PYTHON) is $$($(PYTHON) -V); name another: make PYTHON=/path/to/python3" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-# dev includes test, and test includes cli
-$(STAMPS): $(VENV)/installed-%: pyproject.toml | $(BIN)/python
-	$(call install,$(VENV),--editable '.[$*]')
+# The package itself, with kernels for the processor of this machine; build/kernels keeps what is compiled
+$(PACKAGE): pyproject.toml CMakeLists.txt $(wildcard src/gsnmf/_kernels/*.?pp) | $(BIN)/python
+	$(call install,$(VENV),$(BUILD_REQUIREMENTS))
+	packaging/with_compiler $(VENV) sh -c "$(call install,$(VENV),--no-build-isolation --editable . $(NATIVE))"
+	@touch $@
+
+# dev includes test, and test includes cli; the package is there already, so only what they add is installed
+$(STAMPS): $(VENV)/installed-%: $(PACKAGE)
+	$(call install,$(VENV),'gsnmf[$*]')
 	@touch $@
 
 $(LOWEST)/installed: pyproject.toml
 	$(PYTHON) -m venv $(LOWEST)
 	$(LOWEST)/bin/python $(PIP) uv
 	$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct --editable '.[test]'
+	@touch $@
+
+$(SANITIZED)/installed: pyproject.toml CMakeLists.txt $(wildcard src/gsnmf/_kernels/*.?pp)
+	$(PYTHON) -m venv $(SANITIZED)
+	$(call install,$(SANITIZED),'.[test]' --config-settings=cmake.define.GSNMF_SANITIZE=ON)
 	@touch $@
 
 $(TOOLS)/installed:

@@ -1,12 +1,10 @@
 """The estimators: scikit-learn's own checks, and what the factorization promises."""
 
 import io
-import logging
 import pickle
 import warnings
 
 import joblib
-import numba
 import numpy as np
 import pandas as pd
 import pytest
@@ -24,8 +22,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import gsnmf
 from gsnmf import GSNMF, GSNMFSelector
-from gsnmf._kernels.announcement import announced_compilation
-from gsnmf._kernels.jit import dispatcher
 from gsnmf.datasets import planted
 from gsnmf.metrics import relative_error
 
@@ -532,40 +528,3 @@ class TestSelector:
 
     def test_no_more_features_than_there_are(self, X):
         assert GSNMFSelector(400).fit(X).get_support().sum() <= 40
-
-
-class TestCompilation:
-    @staticmethod
-    def compile_something(module):
-        def kernel(x):
-            return x + 1
-
-        kernel.__module__ = module
-        dispatcher(kernel, reordered=False, inner=False)(1)
-
-    @pytest.fixture(autouse=True)
-    def _empty_cache(self, monkeypatch, tmp_path):
-        monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
-
-    def test_is_announced_once(self, caplog):
-        with caplog.at_level(logging.INFO, "gsnmf"), announced_compilation():
-            self.compile_something("gsnmf._kernels.least_squares")
-            self.compile_something("gsnmf._kernels.least_squares")
-        assert [record.getMessage().split(":")[0] for record in caplog.records] == ["compiling kernels"]
-
-    def test_of_others_is_not(self, caplog):
-        with caplog.at_level(logging.INFO, "gsnmf"), announced_compilation():
-            self.compile_something("elsewhere")
-        assert not caplog.records
-
-    def test_verbose_writes_to_standard_output(self, capsys):
-        with announced_compilation(verbose=1):
-            self.compile_something("gsnmf._kernels.least_squares")
-        assert capsys.readouterr().out.startswith("[gsnmf] compiling kernels")
-        with announced_compilation():
-            self.compile_something("gsnmf._kernels.simplex")
-        assert capsys.readouterr().out == ""
-
-    def test_verbose_fit_says_what_it_found(self, X, capsys):
-        GSNMF(6, effort="fast", verbose=1).fit(X)
-        assert "3 features and 3 samples" in capsys.readouterr().out

@@ -5,12 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from numba import njit
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 
 from gsnmf._parallel import PARALLEL_WORK
-from gsnmf.convex.projection import OPERATIONS_PER_ENTRY, project, project_row, scaled_weights
+from gsnmf.convex.projection import OPERATIONS_PER_ENTRY, project
 
 SEEDS = st.integers(0, 2**32 - 1)
 # Zero or ordinary magnitudes: the references below are written without any care for underflow.
@@ -253,17 +252,6 @@ def test_nan_is_not_hidden():
 
 def test_empty_working_set():
     assert project(np.empty((0, 4)), np.ones(4), indices=[]).shape == (0, 4)
-
-
-def test_row_kernel_is_callable_from_compiled_code():
-    @njit
-    def twice(x, weights):
-        project_row(x, weights, 0)
-        project_row(x, weights, 0)
-
-    x = np.array([0.0, 0.9, 0.9])
-    twice(x, scaled_weights(np.full(3, 4.0), x.dtype))
-    assert_allclose(x, 0.6)
 
 
 @pytest.mark.parametrize(

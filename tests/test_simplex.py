@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from gsnmf._kernels.sum_to_one import _with_sum_alone, simplex_least_squares
+from gsnmf._kernels.simplex import _with_sum_alone, simplex_least_squares
 from gsnmf._parallel import in_one_thread
 
 

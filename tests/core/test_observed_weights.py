@@ -6,17 +6,19 @@ from numpy.testing import assert_allclose
 from scipy.optimize import lsq_linear, nnls
 
 import gsnmf
-from gsnmf._kernels.observed_descent import EVERYTHING, NOWHERE, descend_rows
 from gsnmf._kernels.observed_entries import (
+    ALL_FREE,
+    NO_PRIOR,
+    descend_observed,
     nonnegative_rows,
     residuals,
     ridge_rows,
     row_grams,
     row_slopes,
     simplex_rows,
-    sweep_rows,
+    sweep_with_grams,
 )
-from gsnmf._kernels.sum_to_one import simplex_least_squares
+from gsnmf._kernels.simplex import simplex_least_squares
 from gsnmf.matrix.input import observe
 from gsnmf.weights.observed import ObservedProblem, observed_coefficients, solve_observed_weights
 
@@ -255,8 +257,8 @@ def test_descent_on_observed_entries_is_that_of_plain_numpy(separate, n_sweeps, 
     for i, (row, w) in enumerate(zip(matrix, weights, strict=True)):
         gram, linear = F.T * w @ F + np.diag(stiffness[i]), F.T * w @ row + stiffness[i] * prior[i]
         expected[i], violations[i] = plain_descent(gram, linear, X[i], n_sweeps, free[i])
-    pull = (prior, stiffness) if with_prior else (NOWHERE, NOWHERE)
-    found = descend_rows(entries, F, X, n_sweeps, EVERYTHING if all_free else free, *pull)
+    pull = (prior, stiffness) if with_prior else (NO_PRIOR, NO_PRIOR)
+    found = descend_observed(entries, F, X, n_sweeps, ALL_FREE if all_free else free, *pull)
     assert_allclose(found, violations, atol=1e-12)
     assert_allclose(X, expected, atol=1e-12)
 
@@ -270,6 +272,6 @@ def test_a_sweep_over_scaled_rows_is_coordinate_descent(separate):
         plain_descent(gram, b, x, 1, np.ones(4, dtype=bool))[0] for gram, b, x in zip(grams, linear, X, strict=True)
     ]
     slopes = np.einsum("ikl,il->ik", grams, X) - linear
-    sweep_rows(X, slopes, grams)
+    sweep_with_grams(X, slopes, grams)
     assert_allclose(X, expected, atol=1e-12)
     assert_allclose(slopes, np.einsum("ikl,il->ik", grams, X) - linear, atol=1e-12)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gsnmf
-from gsnmf._kernels.exchange import coupled, descend_rows, exchange_scores
+from gsnmf._kernels.exchange import cross_product, descend_trial, exchange_scores
 from gsnmf.constraints import Constraints
 from gsnmf.matrix import wrap
 from gsnmf.search.alternating import _closest_to_ideal, alternate, distinct_closest, matched_factors, short_nmf
@@ -48,7 +48,7 @@ def test_descent_of_rows_is_coordinate_descent(threads):
             for i in range(r):
                 slope = total[j, i] + gram[i] @ expected[j]
                 expected[j, i] = max(0.0, expected[j, i] - slope / gram[i, i])
-    plain, whole, slopes, operations = descend_rows(X, linear, left, right, gram, threads=threads)
+    plain, whole, slopes, operations = descend_trial(X, linear, left, right, gram, threads=threads)
     np.testing.assert_allclose(X, expected, atol=1e-12)
     assert plain == pytest.approx(np.vdot(X, linear))
     assert whole == pytest.approx(np.vdot(X, total))
@@ -64,7 +64,7 @@ def test_rows_after_the_first_round_of_chunks_descend_too():
     for i in (0, 1, 0, 1):
         slopes = total[:, i] + expected @ gram[i]
         expected[:, i] = np.maximum(0.0, expected[:, i] - slopes / gram[i, i])
-    plain, whole, slopes, _ = descend_rows(X, linear, left, right, gram, threads=False)
+    plain, whole, slopes, _ = descend_trial(X, linear, left, right, gram, threads=False)
     np.testing.assert_allclose(X, expected, atol=1e-12)
     np.testing.assert_allclose(
         [plain, whole, slopes], [np.vdot(X, part) for part in (linear, total, total + X @ gram)], rtol=1e-10
@@ -74,7 +74,7 @@ def test_rows_after_the_first_round_of_chunks_descend_too():
 def test_threads_do_not_change_results():
     rng = np.random.default_rng(1)
     A, B = rng.random((500, 4)), rng.random((500, 3))
-    one, many = (coupled(A, B, threads=threads) for threads in (False, True))
+    one, many = (cross_product(A, B, threads=threads) for threads in (False, True))
     np.testing.assert_array_equal(one, many)
     np.testing.assert_allclose(one, A.T @ B)
 

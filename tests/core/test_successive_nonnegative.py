@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
-from gsnmf._kernels.convex_hull import project_on_hull
+from gsnmf._kernels.simplex import project_on_hull
 from gsnmf.matrix import wrap
 from gsnmf.selection.successive_nonnegative import successive_nonnegative_projection
 from gsnmf.selection.successive_projection import successive_projection

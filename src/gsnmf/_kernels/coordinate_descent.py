@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from gsnmf._kernels.compilation import compiled
-from gsnmf._kernels.loops import Loop, loop
+from gsnmf._kernels import native
+from gsnmf._parallel import Loop
 from gsnmf.support.arrays import Doubles, Floats
 
-BLOCK = 128
-"""Columns that are updated together: enough to fill vector registers, few enough for the cache. Rows in one piece."""
+_sweep_rows, _descend_blocks = Loop(native.sweep_rows), Loop(native.descend_blocks)
 
 
 def coordinate_sweep(X: Doubles, linear: Doubles, gram: Doubles) -> None:
@@ -29,7 +28,7 @@ def coordinate_sweep(X: Doubles, linear: Doubles, gram: Doubles) -> None:
     >>> X
     array([[3., 0.]])
     """
-    _sweep_rows(X, linear, gram, work=X.size * X.shape[1])
+    _sweep_rows(X, np.ascontiguousarray(linear), np.ascontiguousarray(gram), work=X.size * X.shape[1])
 
 
 def descend(X: Floats, target: Floats, gram: Floats, max_sweeps: int, tolerance: float) -> None:
@@ -37,7 +36,8 @@ def descend(X: Floats, target: Floats, gram: Floats, max_sweeps: int, tolerance:
 
     Parameters
     ----------
-    X, target : arrays, shape (r, n), in C order
+    X, target : arrays, shape (r, n)
+        X in C order.
     gram : array, shape (r, r)
         Symmetric positive semidefinite. A coordinate whose diagonal entry is zero is left as it is.
     max_sweeps : int
@@ -46,64 +46,5 @@ def descend(X: Floats, target: Floats, gram: Floats, max_sweeps: int, tolerance:
         A block of columns ends earlier if a sweep moves it, in the norm of the diagonal of G, by less than this
         fraction of its first sweep.
     """
-    _descend_blocks(X, target, gram, max_sweeps, tolerance, work=X.size * X.shape[0] * max_sweeps)
-
-
-@loop(reordered=True)
-def _sweep_rows(X: Doubles, linear: Doubles, gram: Doubles, first: int, stride: int) -> None:
-    n = X.shape[0]
-    for start in range(first * BLOCK, n, stride * BLOCK):  # rows are short: threads keep away from each other's
-        for j in range(start, min(start + BLOCK, n)):
-            x = X[j]
-            for i in range(x.size):
-                slope = linear[j, i]
-                for k in range(x.size):
-                    slope += gram[i, k] * x[k]
-                x[i] = max(0.0, x[i] - slope / gram[i, i])
-
-
-@compiled(reordered=True)
-def _descend_block(
-    X: Floats, target: Floats, gram: Floats, max_sweeps: int, tolerance: float, start: int, stop: int
-) -> None:
-    r, width = X.shape[0], stop - start
-    zero = X.dtype.type(0)
-    block = np.zeros((r + 1, BLOCK), X.dtype)
-    slope = block[r]
-    for i in range(r):
-        for j in range(width):
-            block[i, j] = X[i, start + j]
-    first = 0.0
-    for sweep in range(max_sweeps):
-        change = 0.0
-        for i in range(r):
-            if gram[i, i] <= zero:
-                continue
-            for j in range(BLOCK):
-                slope[j] = zero
-            for k in range(r):
-                entry = gram[i, k]
-                for j in range(BLOCK):
-                    slope[j] += entry * block[k, j]
-            moved = 0.0
-            for j in range(width):
-                step = max(-block[i, j], (target[i, start + j] - slope[j]) / gram[i, i])
-                block[i, j] = max(zero, block[i, j] + step)
-                moved += step * step
-            change += moved * gram[i, i]
-        if sweep == 0:
-            first = change
-        elif change <= tolerance * tolerance * first:
-            break
-    for i in range(r):
-        for j in range(width):
-            X[i, start + j] = block[i, j]
-
-
-@Loop
-def _descend_blocks(
-    X: Floats, target: Floats, gram: Floats, max_sweeps: int, tolerance: float, first: int, stride: int
-) -> None:
-    n = X.shape[1]
-    for start in range(first * BLOCK, n, stride * BLOCK):
-        _descend_block(X, target, gram, max_sweeps, tolerance, start, min(start + BLOCK, n))
+    arrays = X, np.ascontiguousarray(target), np.ascontiguousarray(gram)
+    _descend_blocks(*arrays, max_sweeps, tolerance, work=X.size * X.shape[0] * max_sweeps)

@@ -1,4 +1,4 @@
-r"""Compiled loops over the observed entries of a matrix: sums, small problems, and residuals.
+r"""Loops over the observed entries of a matrix: sums, small problems, and residuals.
 
 The entries are given by rows, as `Entries`. Each row i of the matrix is a least-squares problem of its own,
 
@@ -9,18 +9,23 @@ in which f_j is row j of a factor F. Which j take part differs from row to row, 
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gsnmf._kernels.active_set import N_BUFFERS, Points, active_set, slope_threshold
-from gsnmf._kernels.compilation import compiled
-from gsnmf._kernels.least_squares import _principal_pivoting
-from gsnmf._kernels.loops import loop
-from gsnmf._kernels.sum_to_one import from_nearest
-from gsnmf.support.arrays import Doubles, Floats
+from gsnmf._kernels import native
+from gsnmf._parallel import Loop
+from gsnmf.support.arrays import Doubles, Flags, Floats
+
+_ridge_rows, _row_grams = Loop(native.ridge_rows), Loop(native.row_grams)
+_nonnegative_rows, _simplex_rows = Loop(native.nonnegative_observed_rows), Loop(native.simplex_observed_rows)
+_sweep_rows, _descend_rows = Loop(native.sweep_rows_with_grams), Loop(native.descend_observed_rows)
+_residuals, _slopes = Loop(native.observed_residuals), Loop(native.observed_slopes)
+
+ALL_FREE = np.ones((0, 0), dtype=bool)
+NO_PRIOR = np.ones((0, 0))
+"""Stand for "all unknowns are free" and "none has a prior value" where an array would have a number for each."""
 
 
 class Entries(NamedTuple):
@@ -37,6 +42,14 @@ class Entries(NamedTuple):
         """Number of rows."""
         return int(self.indptr.size) - 1
 
+    @property
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """The four arrays in the types of the kernels: one type of indices, and one of values and weights."""
+        index = np.promote_types(np.promote_types(self.indptr.dtype, self.indices.dtype), np.int32)
+        value = np.promote_types(self.values.dtype, np.float32)
+        pointers = (np.ascontiguousarray(array, dtype=index) for array in (self.indptr, self.indices))
+        return (*pointers, *(np.ascontiguousarray(array, dtype=value) for array in (self.values, self.weights)))
+
 
 def ridge_rows(entries: Entries, F: Doubles, ridge: float) -> Doubles:
     """The minimiser x of each row's problem with ``ridge`` / 2 |x|^2 added to it, one per row.
@@ -48,7 +61,7 @@ def ridge_rows(entries: Entries, F: Doubles, ridge: float) -> Doubles:
     array([[2.]])
     """
     X = np.zeros((entries.n_rows, F.shape[1]))
-    _ridge_rows(entries, F, ridge, X, work=entries.values.size * F.shape[1] ** 2)
+    _ridge_rows(*entries.arrays, _doubles(F), ridge, X, work=entries.values.size * F.shape[1] ** 2)
     return X
 
 
@@ -73,7 +86,7 @@ def nonnegative_rows(entries: Entries, F: Doubles, least: float = 0.0) -> tuple[
     shown = least * np.square(F).sum(axis=0)
     if entries.weights.size:
         shown *= float(entries.weights.mean(dtype=np.float64))
-    _nonnegative_rows(entries, F, shown, X, violations, work=entries.values.size * F.shape[1] ** 2)
+    _nonnegative_rows(*entries.arrays, _doubles(F), shown, X, violations, work=entries.values.size * F.shape[1] ** 2)
     return X, violations
 
 
@@ -87,7 +100,7 @@ def simplex_rows(entries: Entries, F: Doubles) -> Doubles:
     array([[0.5, 0.5]])
     """
     X = np.zeros((entries.n_rows, F.shape[1]))
-    _simplex_rows(entries, F, X, True, work=entries.values.size * F.shape[1] ** 2)
+    _simplex_rows(*entries.arrays, _doubles(F), X, work=entries.values.size * F.shape[1] ** 2)
     return X
 
 
@@ -98,11 +111,11 @@ def row_grams(entries: Entries, F: Doubles) -> tuple[Doubles, Doubles]:
     """
     r = F.shape[1]
     grams, lengths = np.zeros((entries.n_rows, r, r)), np.zeros((entries.n_rows, r))
-    _row_grams(entries, F, grams, lengths, work=entries.values.size * r**2)
+    _row_grams(*entries.arrays, _doubles(F), grams, lengths, work=entries.values.size * r**2)
     return grams, lengths
 
 
-def sweep_rows(X: Doubles, slopes: Doubles, grams: Doubles) -> None:
+def sweep_with_grams(X: Doubles, slopes: Doubles, grams: Doubles) -> None:
     """One sweep of coordinate descent over x >= 0 for each row of X, in place; ``slopes`` are the gradients at X."""
     _sweep_rows(X, slopes, grams, work=grams.size)
 
@@ -117,7 +130,7 @@ def residuals(entries: Entries, A: Doubles, B: Doubles) -> Doubles:
     array([1.])
     """
     left = np.empty(entries.values.size)
-    _residuals(entries, A, B, left, work=2 * left.size * A.shape[1])
+    _residuals(*entries.arrays, _doubles(A), _doubles(B), left, work=2 * left.size * A.shape[1])
     return left
 
 
@@ -125,232 +138,57 @@ def row_slopes(entries: Entries, A: Doubles, B: Doubles, F: Doubles, *, with_val
     """Sum over the observed entries of each row of w_ij (a_i . b_j - m_ij) f_j; without m_ij unless ``with_values``."""
     slopes = np.zeros((entries.n_rows, F.shape[1]))
     work = 2 * entries.values.size * (A.shape[1] + F.shape[1])
-    _row_slopes(entries, A, B, F, with_values, slopes, work=work)
+    _slopes(*entries.arrays, *map(_doubles, (A, B, F)), with_values, slopes, work=work)
     return slopes
 
 
-@compiled(inner=True, reordered=True)
-def accumulate(entries: Entries, i: int, F: Doubles, gram: Doubles, linear: Doubles) -> None:
-    """Gram matrix, its lower triangle, and linear term of row i."""
-    indptr, indices, values, weights = entries
-    r = F.shape[1]
-    for k in range(r):
-        linear[k] = 0.0
-        for l in range(k + 1):  # noqa: E741
-            gram[k, l] = 0.0
-    end = indptr[i + 1]
-    fours = end - (end - indptr[i]) % 4
-    for q in range(indptr[i], fours, 4):  # four entries together read and write the sums once
-        w0, w1, w2, w3 = 1.0, 1.0, 1.0, 1.0
-        if weights.size:
-            w0, w1 = np.float64(weights[q]), np.float64(weights[q + 1])
-            w2, w3 = np.float64(weights[q + 2]), np.float64(weights[q + 3])
-        v0, v1 = w0 * np.float64(values[q]), w1 * np.float64(values[q + 1])
-        v2, v3 = w2 * np.float64(values[q + 2]), w3 * np.float64(values[q + 3])
-        f0, f1 = F[np.uint64(indices[q])], F[np.uint64(indices[q + 1])]
-        f2, f3 = F[np.uint64(indices[q + 2])], F[np.uint64(indices[q + 3])]
-        for k in range(r):
-            linear[k] += v0 * f0[k] + v1 * f1[k] + v2 * f2[k] + v3 * f3[k]
-            g0, g1, g2, g3 = w0 * f0[k], w1 * f1[k], w2 * f2[k], w3 * f3[k]
-            for l in range(k + 1):  # noqa: E741
-                gram[k, l] += g0 * f0[l] + g1 * f1[l] + g2 * f2[l] + g3 * f3[l]
-    for q in range(fours, end):
-        f = F[np.uint64(indices[q])]
-        weight = np.float64(weights[q]) if weights.size else 1.0
-        value = weight * np.float64(values[q])
-        for k in range(r):
-            linear[k] += value * f[k]
-            factor = weight * f[k]
-            for l in range(k + 1):  # noqa: E741
-                gram[k, l] += factor * f[l]
-
-
-@compiled(inner=True, reordered=True)
-def _unit_diagonal(gram: Doubles, lengths: Doubles) -> None:
-    """Scale to a unit diagonal, and fill the upper triangle; ``lengths`` are the square roots of the diagonal."""
-    r = lengths.size
-    for k in range(r):
-        lengths[k] = math.sqrt(gram[k, k])
-    for k in range(r):
-        for l in range(k + 1):  # noqa: E741
-            scale = lengths[k] * lengths[l]
-            gram[k, l] = gram[k, l] / scale if scale > 0.0 else 0.0
-            gram[l, k] = gram[k, l]
-        if lengths[k] > 0.0:
-            gram[k, k] = 1.0
-
-
-@compiled(inner=True, reordered=True)
-def _factorize(gram: Doubles) -> None:
-    """Cholesky factor in the lower triangle, in place; a pivot that is only rounding becomes zero."""
-    r = gram.shape[0]
-    for k in range(r):
-        diagonal = gram[k, k]
-        for l in range(k + 1):  # noqa: E741
-            entry = gram[k, l]
-            for p in range(l):
-                entry -= gram[k, p] * gram[l, p]
-            if l == k:
-                gram[k, k] = math.sqrt(entry) if entry > 1e-14 * diagonal else 0.0
-            else:
-                gram[k, l] = entry / gram[l, l] if gram[l, l] > 0.0 else 0.0
-
-
-@compiled(inner=True, reordered=True)
-def _forward(lower: Doubles, x: Doubles) -> None:
-    """Solve L z = x in place."""
-    for k in range(x.size):
-        value = x[k]
-        for p in range(k):
-            value -= lower[k, p] * x[p]
-        x[k] = value / lower[k, k] if lower[k, k] > 0.0 else 0.0
-
-
-@compiled(inner=True, reordered=True)
-def _backward(lower: Doubles, x: Doubles) -> None:
-    """Solve L' z = x in place."""
-    for k in range(x.size - 1, -1, -1):
-        value = x[k]
-        for p in range(k + 1, x.size):
-            value -= lower[p, k] * x[p]
-        x[k] = value / lower[k, k] if lower[k, k] > 0.0 else 0.0
-
-
-@loop(reordered=True)
-def _ridge_rows(entries: Entries, F: Doubles, ridge: float, X: Doubles, first: int, stride: int) -> None:
-    r = X.shape[1]
-    gram = np.empty((r, r))
-    for i in range(first, X.shape[0], stride):
-        if entries.indptr[i] == entries.indptr[i + 1]:
-            continue
-        accumulate(entries, i, F, gram, X[i])
-        for k in range(r):
-            gram[k, k] += ridge
-        _factorize(gram)
-        _forward(gram, X[i])
-        _backward(gram, X[i])
-
-
-@loop(reordered=True)
-def _nonnegative_rows(
+def descend_observed(
     entries: Entries,
     F: Doubles,
-    shown: Doubles,
     X: Doubles,
-    violations: Doubles,
-    first: int,
-    stride: int,
-) -> None:
-    r = X.shape[1]
-    gram, lower, columns = np.empty((r, r)), np.empty((r, r)), np.empty((r, r))
-    buffers, lengths, linear, target = np.empty((N_BUFFERS, r)), np.empty(r), np.empty(r), np.empty(r)
-    positions = np.empty(r, dtype=np.int64)
-    for i in range(first, X.shape[0], stride):
-        x = X[i]
-        accumulate(entries, i, F, gram, linear)
-        for k in range(r):
-            if gram[k, k] < shown[k]:
-                for l in range(r):  # noqa: E741
-                    gram[max(k, l), min(k, l)] = 0.0
-        _unit_diagonal(gram, lengths)
-        for k in range(r):
-            linear[k] = linear[k] / lengths[k] if lengths[k] > 0.0 else 0.0
-            x[k] = max(0.0, linear[k])
-        if not _principal_pivoting(x, columns, gram, linear, True, False, lower, buffers, positions):
-            for k in range(r):
-                x[k], target[k] = 0.0, linear[k]
-                for l in range(r):  # noqa: E741
-                    columns[k, l] = gram[k, l]
-            _factorize(columns)
-            _forward(columns, target)
-            size = int(np.int64(0))
-            active_set(x, columns, gram, target, slope_threshold(target), False, lower, buffers, positions, size)
-        for k in range(r):
-            slope = -linear[k]
-            for l in range(r):  # noqa: E741
-                slope += gram[k, l] * x[l]
-            violations[i] += min(x[k], slope) ** 2
-        for k in range(r):
-            x[k] = x[k] / lengths[k] if lengths[k] > 0.0 else 0.0
+    n_sweeps: int,
+    free: Flags = ALL_FREE,
+    prior: Doubles = NO_PRIOR,
+    weights: Doubles = NO_PRIOR,
+) -> Doubles:
+    """Sweeps of coordinate descent over x >= 0 on each row's problem, from the rows of X and in place.
+
+    With a prior, half of sum_k v_k (x_k - p_k)^2 is added to the problem of a row.
+
+    Parameters
+    ----------
+    entries : Entries
+    F : array, shape (n, r)
+    X : array, shape (m, r)
+        Nonnegative. The error of no row rises.
+    n_sweeps : int
+    free : bool array, shape (m, r)
+        Which unknowns may change.
+    prior, weights : arrays, shape (m, r)
+        p and v, nonnegative.
+
+    Returns
+    -------
+    array, shape (m,)
+        Squared violation of the optimality conditions of each row before the sweeps, over the free unknowns, each
+        scaled so that its second derivative is one.
+
+    Examples
+    --------
+    >>> entries = Entries(np.array([0, 2]), np.array([0, 1]), np.array([3.0, 1.0]), np.empty(0))
+    >>> X = np.array([[1.0, 1.0]])
+    >>> _ = descend_observed(entries, np.eye(2), X, 1, np.array([[True, False]]))
+    >>> X
+    array([[3., 1.]])
+    """
+    violations = np.zeros(X.shape[0])
+    penalty = np.ascontiguousarray(prior), np.ascontiguousarray(weights)
+    work = entries.values.size * F.shape[1] ** 2
+    _descend_rows(
+        *entries.arrays, _doubles(F), X, n_sweeps, np.ascontiguousarray(free), *penalty, violations, work=work
+    )
+    return violations
 
 
-@loop(reordered=True)
-def _simplex_rows(entries: Entries, F: Doubles, X: Doubles, with_sum: bool, first: int, stride: int) -> None:
-    """As `gsnmf._kernels.sum_to_one`: a constant s added to the Gram matrix and the linear term keeps the minimiser."""
-    r = X.shape[1]
-    gram, columns, lower = np.empty((r, r)), np.empty((r, r)), np.empty((r, r))
-    buffers, target, chosen = np.empty((N_BUFFERS, r)), np.empty(r), np.empty(r, dtype=np.int64)
-    for i in range(first, X.shape[0], stride):
-        accumulate(entries, i, F, gram, target)
-        shift, largest = 0.0, 0.0
-        for k in range(r):
-            shift += gram[k, k] / r
-            largest = max(largest, gram[k, k])
-        if shift == 0.0:
-            shift = 1.0
-        for k in range(r):
-            target[k] += shift
-            for l in range(k + 1):  # noqa: E741
-                gram[k, l] += shift
-                gram[l, k] = gram[k, l]
-                columns[k, l] = gram[k, l]
-        _factorize(columns)
-        _forward(columns, target)
-        points = Points(columns, gram, math.sqrt(largest + shift))
-        from_nearest(X[i], points, target, with_sum, lower, buffers, chosen)
-
-
-@loop(reordered=True)
-def _row_grams(entries: Entries, F: Doubles, grams: Doubles, lengths: Doubles, first: int, stride: int) -> None:
-    linear = np.empty(F.shape[1])
-    for i in range(first, lengths.shape[0], stride):
-        accumulate(entries, i, F, grams[i], linear)
-        _unit_diagonal(grams[i], lengths[i])
-
-
-@loop(reordered=True)
-def _sweep_rows(X: Doubles, slopes: Doubles, grams: Doubles, part: int, n_parts: int) -> None:
-    for i in range(X.shape[0] * part // n_parts, X.shape[0] * (part + 1) // n_parts):
-        for k in range(X.shape[1]):
-            if grams[i, k, k] > 0.0:
-                step = max(-slopes[i, k], -X[i, k])
-                if step != 0.0:
-                    X[i, k] += step
-                    for l in range(X.shape[1]):  # noqa: E741
-                        slopes[i, l] += step * grams[i, k, l]
-
-
-@loop(reordered=True)
-def _residuals(entries: Entries, A: Doubles, B: Doubles, left: Doubles, part: int, n_parts: int) -> None:
-    indptr, indices, values, _ = entries
-    for i in range(A.shape[0] * part // n_parts, A.shape[0] * (part + 1) // n_parts):
-        for q in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
-            j = np.uint64(indices[q])
-            fitted = 0.0
-            for k in range(A.shape[1]):
-                fitted += A[i, k] * B[j, k]
-            left[q] = np.float64(values[q]) - fitted
-
-
-@loop(reordered=True)
-def _row_slopes(
-    entries: Entries,
-    A: Doubles,
-    B: Doubles,
-    F: Doubles,
-    with_values: bool,
-    slopes: Doubles,
-    part: int,
-    n_parts: int,
-) -> None:
-    indptr, indices, values, weights = entries
-    for i in range(slopes.shape[0] * part // n_parts, slopes.shape[0] * (part + 1) // n_parts):
-        for q in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
-            j = np.uint64(indices[q])
-            fitted = -np.float64(values[q]) if with_values else 0.0
-            for k in range(A.shape[1]):
-                fitted += A[i, k] * B[j, k]
-            if weights.size:
-                fitted *= np.float64(weights[q])
-            for k in range(F.shape[1]):
-                slopes[i, k] += fitted * F[j, k]
+def _doubles(array: Floats) -> Doubles:
+    return np.ascontiguousarray(array, dtype=np.float64)

@@ -48,8 +48,7 @@ def stages(quiet: bool, count: int | None = None) -> Iterator[Callable[[str], No
         return
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    from gsnmf._kernels.announcement import announced_compilation
-
+    
     bar = () if count is None else (TextColumn("{task.fields[step]} of {task.total}"),)
     stage, note = (TextColumn("{" + f"task.{name}" + "}", markup=False) for name in ("description", "fields[note]"))
     columns = (SpinnerColumn(), stage, BarColumn(bar_width=20), *bar, TimeElapsedColumn(), note)
@@ -69,7 +68,7 @@ def stages(quiet: bool, count: int | None = None) -> Iterator[Callable[[str], No
                 total, done = (1, fraction) if count is None else (count, begun - 1 + fraction)
                 progress.update(task, total=total, completed=done)
 
-        with announced_compilation(), heard_by(_Listener(begin, listen)):
+        with heard_by(_Listener(begin, listen)):
             yield begin
 
 

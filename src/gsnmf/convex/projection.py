@@ -5,13 +5,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gsnmf._kernels.compilation import compiled
-from gsnmf._kernels.loops import loop
+from gsnmf._kernels import native
+from gsnmf._parallel import Loop
 from gsnmf.support.arrays import Floats, Indices
 
 # Kernels square the scaled weights and divide by them. A weight this far below the largest would underflow
 # there, and its bound w_j / w_i would overflow: it counts as zero.
 _SMALLEST_WEIGHT = {np.dtype(np.float32): 1e-37, np.dtype(np.float64): 1e-150}
+
+project_rows = Loop(native.project_rows_on_omega)
+"""Write the projections of the rows of X to ``out``, which may be X: ``(X, weights, indices, out, work=...)``, with the
+weights of `scaled_weights`."""
 
 OPERATIONS_PER_ENTRY = 16
 """Operations per entry of a projection or a penalty: a few passes over its row."""
@@ -145,74 +149,3 @@ def _positions(indices: ArrayLike | None, n_rows: int, n_columns: int) -> Indice
     if n_rows and not (positions.min() >= 0 and positions.max() < n_columns):
         raise ValueError(f"indices must be in [0, {n_columns - 1}]; got {positions.min()} to {positions.max()}.")
     return positions
-
-
-@compiled(reordered=True)
-def project_row(x: Floats, weights: Floats, i: int) -> None:
-    """Project one row on Omega in place: compiled, and callable from other compiled kernels.
-
-    Parameters
-    ----------
-    x : ndarray of shape (n,)
-        The row; overwritten by its projection, see `project`.
-    weights : ndarray of shape (n,)
-        The weights as `scaled_weights` returns them, of the same type as ``x``.
-    i : int
-        Position of the diagonal entry.
-
-    Examples
-    --------
-    >>> x = np.array([0.5, 1.0])
-    >>> project_row(x, np.ones(2), 0)
-    >>> x
-    array([0.75, 0.75])
-    """
-    own = weights[i]
-    if own == 0:
-        for j in range(x.size):
-            x[j] = 0
-        return
-    diagonal = x[i]
-    x[i] = 0  # never active in the sums below, which start from its own term
-
-    # In terms of scale = t / w_i the equation needs no division inside the loop:
-    # scale = (w_i x_i + sum_A w_j x_j) / (w_i^2 + sum_A w_j^2), A = {j : x_j > w_j scale}.
-    largest_scale = x.dtype.type(1) / own
-    entry = max(diagonal, x.dtype.type(0))
-    scale = entry / own
-    previous = x.size + 1
-    while entry < 1:
-        numerator = np.float64(own) * np.float64(diagonal)
-        denominator = np.float64(own) * np.float64(own)
-        active = 0
-        for j in range(x.size):
-            w = weights[j]
-            if x[j] > w * scale:
-                numerator += np.float64(w) * np.float64(x[j])
-                denominator += np.float64(w) * np.float64(w)
-                active += 1
-        if active >= previous or active == 0:
-            break
-        previous = active
-        scale = x.dtype.type(max(numerator, 0.0) / denominator)
-        entry = own * scale
-    if entry >= 1:
-        entry = x.dtype.type(1)
-        scale = largest_scale
-
-    zero = x.dtype.type(0)
-    for j in range(x.size):
-        bound = weights[j] * scale
-        value = x[j]
-        x[j] = bound if value > bound else (zero if value < zero else value)
-    x[i] = entry
-
-
-@loop()
-def project_rows(X: Floats, weights: Floats, indices: Indices, out: Floats, first: int, stride: int) -> None:
-    """Write the projections of the rows of X to ``out``, which may be X. Weights are those of `scaled_weights`."""
-    for a in range(first, X.shape[0], stride):
-        row = out[a]
-        for j in range(row.size):
-            row[j] = X[a, j]
-        project_row(row, weights, indices[a])

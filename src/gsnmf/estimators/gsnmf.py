@@ -14,7 +14,6 @@ from sklearn.base import TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from gsnmf._kernels.announcement import announced_compilation
 from gsnmf.constraints import Constraints
 from gsnmf.estimators.coefficients import Coefficients, explained
 from gsnmf.estimators.fitting import Importance, factorized
@@ -231,14 +230,13 @@ class GSNMF(TransformerMixin, Learned):  # type: ignore[misc]
             checked_weight(sample_weight, samples.shape[0], "sample_weight"),
             checked_weight(feature_weight, samples.shape[1], "feature_weight"),
         )
-        with announced_compilation(self.verbose):
-            result = factorized(self, samples, self._constraints, importance)
-            warn_unless_converged(result.weights, self.tol)
-            self._remember(result, index_names(X), importance.of_features)
-            W = self._coefficients(samples)
-            if result.source.in_memory:
-                self.labels_ = self._learn_groups(samples, W, importance.of_samples)
-                self._strongest_samples = result.source.strongest_rows(W, REMEMBERED)
+        result = factorized(self, samples, self._constraints, importance)
+        warn_unless_converged(result.weights, self.tol)
+        self._remember(result, index_names(X), importance.of_features)
+        W = self._coefficients(samples)
+        if result.source.in_memory:
+            self.labels_ = self._learn_groups(samples, W, importance.of_samples)
+            self._strongest_samples = result.source.strongest_rows(W, REMEMBERED)
         return W
 
     def transform(self, X: Any) -> Any:

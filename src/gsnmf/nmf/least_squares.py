@@ -35,7 +35,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gsnmf._kernels.coordinate_descent import descend
-from gsnmf._kernels.observed_descent import descend_rows
+from gsnmf._kernels.observed_entries import descend_observed
 from gsnmf._kernels.observed_entries import residuals
 from gsnmf._parallel import blas_threads
 from gsnmf.matrix import InMemoryMatrix, Matrix, wrap_in_memory
@@ -216,16 +216,16 @@ class _ObservedEntries:
     def step(self, now: _ObservedFactors, before: _ObservedFactors, momentum: float) -> tuple[_ObservedFactors, float]:
         F_ahead = extrapolated(now.F, before.F, momentum)
         W = np.maximum(extrapolated(now.W, before.W, momentum), 0)
-        descend_rows(self.observed.entries, F_ahead, W, _OBSERVED_SWEEPS)
+        descend_observed(self.observed.entries, F_ahead, W, _OBSERVED_SWEEPS)
         F = np.maximum(F_ahead, 0)
-        descend_rows(self.observed.T.entries, extrapolated(W, now.W, momentum), F, _OBSERVED_SWEEPS)
+        descend_observed(self.observed.T.entries, extrapolated(W, now.W, momentum), F, _OBSERVED_SWEEPS)
         new = self.at(W, F)
         return new, 0.5 * (now.squared_error - new.squared_error)
 
     def violation(self, now: _ObservedFactors, objective: float) -> float:
         """Each unknown is scaled so that its second derivative is one: without holes as for a whole matrix."""
-        squared = descend_rows(self.observed.entries, now.F, now.W.copy(), 0).sum()
-        squared += descend_rows(self.observed.T.entries, now.W, now.F.copy(), 0).sum()
+        squared = descend_observed(self.observed.entries, now.F, now.W.copy(), 0).sum()
+        squared += descend_observed(self.observed.T.entries, now.W, now.F.copy(), 0).sum()
         return relative_violation(float(squared), 2.0 * objective, self.observed.squared_norm)
 
 

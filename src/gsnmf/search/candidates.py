@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from gsnmf._kernels.reductions import positive_squares
+from gsnmf._kernels.exchange import positive_squares
 from gsnmf._parallel import ThreadBudget
 from gsnmf.constraints import Limits
 from gsnmf.matrix.protocol import Matrix, dense

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.sparse as sp
 
-from gsnmf._kernels.exchange import coupled, descend_rows
+from gsnmf._kernels.exchange import cross_product, descend_trial
 from gsnmf._parallel import single_threaded_blas
 from gsnmf.matrix.protocol import Matrix, dense
 from gsnmf.support.arrays import Axis, Doubles, Indices, Vectors
@@ -175,12 +175,12 @@ def descend_jointly(
         of_P = of_Q = 0.0
         if P.shape[1]:
             coupling = _coupling(Q, columns.vectors, rows.vectors, both, P.shape, threads)
-            plain, whole, slopes, count = descend_rows(P, columns.linear, *coupling, columns.gram, threads=threads)
+            plain, whole, slopes, count = descend_trial(P, columns.linear, *coupling, columns.gram, threads=threads)
             of_P = 2.0 * plain + slopes - whole
             operations += count
         if Q.shape[1]:
             coupling = _coupling(P, rows.vectors, columns.vectors, both, Q.shape, threads)
-            plain, whole, slopes, count = descend_rows(Q, rows.linear, *coupling, rows.gram, threads=threads)
+            plain, whole, slopes, count = descend_trial(Q, rows.linear, *coupling, rows.gram, threads=threads)
             of_Q = whole + slopes
             operations += count
         operations += both * (P.size * Q.shape[1] + Q.size * P.shape[1])
@@ -202,7 +202,7 @@ def _coupling(
     if not both:
         return np.empty((shape[0], 0)), np.empty((0, shape[1]))
     if threads and not sp.issparse(theirs):
-        small = coupled(others, theirs, threads=True)
+        small = cross_product(others, theirs, threads=True)
     else:
         with single_threaded_blas():  # whose sums do not depend on the number of threads
             small = transposed_dot(others, theirs)

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gsnmf._kernels.convex_hull import project_on_hull
+from gsnmf._kernels.simplex import project_on_hull
 from gsnmf.constraints import Limits
 from gsnmf.matrix.protocol import Matrix
 from gsnmf.records import Selection

@@ -28,8 +28,8 @@ from typing import Any
 
 import numpy as np
 
-from gsnmf._kernels.observed_descent import descend_rows
-from gsnmf._kernels.observed_entries import nonnegative_rows, residuals, row_grams, row_slopes, sweep_rows
+from gsnmf._kernels.observed_entries import descend_observed
+from gsnmf._kernels.observed_entries import nonnegative_rows, residuals, row_grams, row_slopes, sweep_with_grams
 from gsnmf._parallel import single_threaded_blas
 from gsnmf.matrix import InMemoryMatrix
 from gsnmf.matrix.observed import Observed
@@ -191,9 +191,9 @@ class ObservedProblem(Quadratic):
         """Coordinate descent on P and on Q in turn, in place."""
         for _ in range(n_sweeps):
             left, right = self._factors(P, Q)
-            sweep_rows(P, self._columns.slopes(right, left), self._columns.grams)
+            sweep_with_grams(P, self._columns.slopes(right, left), self._columns.grams)
             left, right = self._factors(P, Q)
-            sweep_rows(Q, self._rows.slopes(left, right), self._rows.grams)
+            sweep_with_grams(Q, self._rows.slopes(left, right), self._rows.grams)
 
     def _factors(self, P: Doubles, Q: Doubles) -> tuple[Doubles, Doubles]:
         """[C, P2] and [P1', R'], whose product is the approximation."""
@@ -269,8 +269,8 @@ def _fill_anchors(
     trust = np.zeros(left.shape), np.zeros(right.shape)
     trust[0][:, :r1] = trust[1][:, r1:] = _TRUST * observed.mean_weight
     for _ in range(_ROUNDS):
-        descend_rows(observed.entries, right, left, _SWEEPS, free_left, priors[0], trust[0])
-        descend_rows(observed.T.entries, left, right, _SWEEPS, free_right, priors[1], trust[1])
+        descend_observed(observed.entries, right, left, _SWEEPS, free_left, priors[0], trust[0])
+        descend_observed(observed.T.entries, left, right, _SWEEPS, free_right, priors[1], trust[1])
     return left[:, :r1], right[:, r1:].T, (right[:, :r1].T, left[:, r1:])
 
 

@@ -2,7 +2,7 @@ r"""Nonnegative weights that sum to one: the shares in which every row mixes giv
 
 .. math:: \min_X \; \|M - X H\|_F \quad\text{subject to}\quad X \ge 0,\; X e = e
 
-One small problem per row, solved exactly by an active-set method (`gsnmf._kernels.sum_to_one`). A row x is optimal if
+One small problem per row, solved exactly by an active-set method (`gsnmf._kernels.simplex`). A row x is optimal if
 the slopes g of its error satisfy :math:`g_k \ge g^T x`, with equality where :math:`x_k > 0`. The reported violation is
 the one of `gsnmf.weights.optimality` for the slopes :math:`g - g^T x`. Columns are the rows of the transpose.
 """
@@ -15,7 +15,7 @@ import numpy as np
 
 from gsnmf._kernels.observed_entries import residuals, row_slopes, simplex_rows
 from gsnmf._kernels.orthogonal import orthogonal_factors
-from gsnmf._kernels.sum_to_one import simplex_least_squares
+from gsnmf._kernels.simplex import simplex_least_squares
 from gsnmf.matrix.observed import Observed
 from gsnmf.matrix.protocol import Matrix
 from gsnmf.records import Weights

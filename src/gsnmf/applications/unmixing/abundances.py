@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from gsnmf._kernels.least_squares import nonnegative_least_squares
-from gsnmf._kernels.sum_to_one import simplex_least_squares
+from gsnmf._kernels.simplex import simplex_least_squares
 from gsnmf.applications.unmixing.scene import Scene
 from gsnmf.support.arrays import Doubles, Floats
 from gsnmf.support.progress import logger

@@ -13,8 +13,7 @@ import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from gsnmf import _parallel
-from gsnmf._kernels.loops import Loop
-from gsnmf._parallel import blas_threads, in_one_thread, single_threaded_blas
+from gsnmf._parallel import Loop, blas_threads, in_one_thread, single_threaded_blas
 from processes import PATIENCE
 
 
@@ -121,7 +120,7 @@ class TestLoop:
     def test_works_while_python_ends(self):
         program = """
 import atexit, sys
-from gsnmf._kernels.loops import Loop
+from gsnmf._parallel import Loop
 done = []
 atexit.register(lambda: (Loop(lambda part, n_parts: done.append(part))(work=1e12), print(len(done))))
 """
@@ -229,7 +228,7 @@ FORKED = """
 import os, sys, warnings
 import numpy as np
 from gsnmf import _parallel
-from gsnmf._kernels.reductions import positive_squares
+from gsnmf._kernels.exchange import positive_squares
 warnings.simplefilter("ignore")
 _parallel.PARALLEL_WORK = 0
 rows = np.ones((100, 3))

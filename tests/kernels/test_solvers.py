@@ -1,11 +1,7 @@
-"""Compiled kernels against plain computations, in one thread and in all, and what becomes of them on disk."""
+"""Solvers and products on top of the native kernels: properties, degenerate problems, and units."""
 
 import math
-import os
-import subprocess
-import sys
 
-import numba
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -14,19 +10,10 @@ from scipy.optimize import nnls
 
 import gsnmf
 from gsnmf import _parallel
-from gsnmf._kernels import (
-    active_set,
-    convex_hull,
-    coordinate_descent,
-    least_squares,
-    reductions,
-    simplex,
-    sparse_products,
-)
-from gsnmf._kernels.active_set import Points
-from gsnmf._kernels.convex_hull import project_on_hull
+from gsnmf._kernels import coordinate_descent, least_squares
+from gsnmf._kernels.exchange import positive_squares
 from gsnmf._kernels.least_squares import nonnegative_least_squares, nonnegative_quadratic, passive_inverses
-from gsnmf._kernels.reductions import positive_squares
+from gsnmf._kernels.simplex import project_on_hull
 from gsnmf._kernels.sparse_products import sparse_column_sums, sparse_dot, sparse_gram_rows
 
 RNG_SEED = 7
@@ -97,8 +84,9 @@ def test_quadratic_and_least_squares_agree(policy):
 def test_quadratic_problems_with_columns_that_nearly_depend(policy, monkeypatch):
     """The Cholesky factor of the Gram matrix exists, but two columns are too close for pivoting."""
     entered = []
-    enter = least_squares._enter
-    monkeypatch.setattr(least_squares, "_enter", lambda *arguments: (entered.extend(arguments[4]), enter(*arguments)))
+    solve = least_squares._solve_from_zero
+    spy = lambda *arguments: (entered.extend(arguments[4]), solve(*arguments))  # noqa: E731
+    monkeypatch.setattr(least_squares, "_solve_from_zero", spy)
     sine = 7e-8
     R = np.array([[1.0, 0.0, math.sqrt(1.0 - sine**2)], [0.0, 1.0, 0.0], [0.0, 0.0, sine]])
     targets = np.random.default_rng(RNG_SEED).standard_normal((40, 3))
@@ -108,37 +96,6 @@ def test_quadratic_problems_with_columns_that_nearly_depend(policy, monkeypatch)
     assert X.min() >= 0.0
     for x, target in zip(X, targets, strict=True):
         assert_allclose(np.linalg.norm(R @ x - target), nnls(R, target)[1], atol=3 * sine)
-
-
-@pytest.mark.parametrize(
-    ("x", "z", "expected"),
-    [
-        ([1.0, 2.0, 4.0], [3.0, 5.0, 7.0], [3.0, 5.0, 7.0]),
-        ([1.0, 2.0, 4.0], [-1.0, 6.0, -12.0], [0.5, 3.0, 0.0]),  # a quarter of the way
-        ([4.0, 2.0, 1.0], [-12.0, 6.0, -1.0], [0.0, 3.0, 0.5]),
-        ([1.0, 2.0, 4.0], [0.0, 6.0, 8.0], [0.0, 6.0, 8.0]),  # all the way, where one is zero
-        ([1.0, 0.0, 4.0], [3.0, -1.0, 5.0], [1.0, 0.0, 4.0]),  # no way at all
-        ([1.0, 0.0, 4.0], [3.0, 0.0, 5.0], [1.0, 0.0, 4.0]),
-    ],
-)
-def test_weights_move_until_one_is_zero(x, z, expected):
-    plain = getattr(active_set.move, "py_func", active_set.move)
-    order, moved = np.array([2, 0, 1]), np.array([*x, 9.0])
-    assert plain(moved, np.array(z)[order], order, 3) == (0.0 in expected)
-    assert_array_equal(moved, [*expected, 9.0])
-
-
-def test_pivoting_starts_from_sweeps_of_coordinate_descent():
-    rng = np.random.default_rng(RNG_SEED)
-    R = triangle(rng, 6)
-    gram, linear = R.T @ R, rng.standard_normal(6)
-    expected, found = np.zeros(6), np.zeros(6)
-    for _ in range(3):
-        for i in range(6):
-            expected[i] = max(0.0, expected[i] + linear[i] - gram[i] @ expected)
-    plain = getattr(least_squares._guess, "py_func", least_squares._guess)
-    plain(found, gram, linear, np.empty((active_set.N_BUFFERS, 6)))
-    assert_allclose(found, expected, atol=1e-14)
 
 
 def test_inverses_on_the_positive_entries(policy):
@@ -283,118 +240,13 @@ def test_gram_rows_of_a_sparse_matrix(policy, dtype):
     assert_allclose(sparse_gram_rows(chosen, matrix), dense[:, :100].T @ dense, rtol=1e-12)
 
 
+
+
 @pytest.mark.parametrize("form", ["csr", "csc"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("compiled", [False, True])
-def test_sums_of_columns(monkeypatch, form, dtype, compiled):
-    monkeypatch.setattr(sparse_products, "is_small", lambda work: not compiled)
+def test_sums_of_columns(policy, form, dtype):
     matrix = sp.random_array((50, 30), density=0.1, format=form, rng=np.random.default_rng(RNG_SEED), dtype=dtype)
     dense = matrix.toarray().astype(np.float64)
     assert_allclose(sparse_column_sums(matrix), dense.sum(axis=0), rtol=1e-13)
     assert_allclose(sparse_column_sums(matrix, squared=True), np.square(dense).sum(axis=0), rtol=1e-13)
     assert_array_equal(sparse_column_sums(sp.csr_array((4, 3))), np.zeros(3))
-
-
-def test_all_loops_give_the_same_in_one_thread_and_in_all(monkeypatch):
-    """To the last bit: the number of threads changes nothing."""
-    monkeypatch.setenv("GSNMF_NUM_THREADS", "3")
-    rng = np.random.default_rng(RNG_SEED)
-    r, n = 9, 300
-    R, targets = triangle(rng, r), rng.standard_normal((n, r))
-    gram = R.T @ R
-    points = np.zeros((r + 1, r + 1))
-    points[1:, 1:] = R.T
-    padded = np.hstack([np.zeros((n, 1)), targets])
-    origin = np.zeros((n, r + 1))
-    origin[:, 0] = 1.0
-    matrix = sp.random_array((n, n), density=0.1, format="csr", rng=rng)
-    sparse = matrix.indptr, matrix.indices, matrix.data
-    columns = np.ascontiguousarray(R.T)
-    wide = np.ascontiguousarray(np.abs(targets).T)
-    failed = np.empty(n, dtype=np.uint8)
-    cases = [
-        (least_squares._pivot_rows, [np.zeros((n, r))], (columns, gram, targets, False, False, failed)),
-        (
-            least_squares._pivot_rows,
-            [np.zeros((n, r))],
-            (np.linalg.cholesky(gram), gram, targets @ R, True, False, failed),
-        ),
-        (least_squares._enter_rows, [np.zeros((n, r))], (columns, gram, targets, False)),
-        (
-            convex_hull._project_rows,
-            [origin, np.empty((n, r + 1)), np.empty(n)],
-            (Points(points, points @ points.T + 1.0, 1.0), padded, True),
-        ),
-        (coordinate_descent._sweep_rows, [np.zeros((n, r))], (-targets, gram)),
-        (coordinate_descent._descend_blocks, [np.zeros((r, n))], (wide, gram, 5, 0.0)),
-        (simplex._project_blocks, [2 * wide], (True,)),
-        (simplex._descend_blocks, [np.zeros((r, n))], (wide, gram, 0.1, False, 5, 0.0)),
-        (reductions._sum_rows, [targets, np.empty(n)], ()),
-        (sparse_products._dot_rows, [], (*sparse, rng.random((n, 20)))),
-    ]
-    for kernel, changed, rest in cases:
-        outcomes = [[array.copy() for array in changed or [np.empty((n, 20))]] for _ in range(2)]
-        for outcome, work in zip(outcomes, (0, math.inf), strict=True):
-            kernel(*([*outcome, *rest] if changed else [*rest, *outcome]), work=work)
-        for one, other in zip(*outcomes, strict=True):
-            assert_array_equal(one, other, err_msg=kernel.__name__)
-
-
-USE = """
-import sys, warnings
-import numpy as np
-with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always")
-    from gsnmf._kernels.coordinate_descent import coordinate_sweep
-    from gsnmf._kernels.reductions import positive_squares
-    X = np.zeros((1, 2))
-    coordinate_sweep(X, np.array([[-3.0, 1.0]]), np.eye(2))
-    assert X.tolist() == [[3.0, 0.0]], X
-    assert positive_squares(np.array([[2.0, -1.0]])).tolist() == [4.0]
-print(sum("cannot be kept on disk" in str(warning.message) for warning in caught), len(caught))
-"""
-
-
-def use_kernels(folder, before=""):
-    """Numbers of warnings about the folder, and of all, in a new process that calls two kernels."""
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(folder)}
-    command = [sys.executable, "-c", before + USE]
-    outcome = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    return tuple(map(int, outcome.stdout.split()))
-
-
-@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="kernels are not compiled")
-class TestFilesOfKernels:
-    @pytest.mark.long
-    def test_damaged_ones_are_replaced_with_one_warning(self, tmp_path):
-        assert use_kernels(tmp_path) == (0, 0)
-        stored = sorted(file for file in tmp_path.rglob("*") if file.suffix in {".nbi", ".nbc"})
-        assert {file.suffix for file in stored} == {".nbi", ".nbc"}
-        for i, file in enumerate(stored):
-            half = file.read_bytes()[: file.stat().st_size // 2]
-            file.write_bytes((half, b"", b"\0" * 100, b"not a pickle")[i % 4])
-        assert use_kernels(tmp_path) == (1, 1)
-        assert use_kernels(tmp_path) == (0, 0)
-
-    @pytest.mark.long
-    def test_truncated_code_is_replaced(self, tmp_path):
-        use_kernels(tmp_path)
-        for file in tmp_path.rglob("*.nbc"):
-            file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
-        assert use_kernels(tmp_path) == (1, 1)
-
-    @pytest.mark.skipif(sys.platform == "win32", reason="no limit on the size of files")
-    def test_full_disk_gives_one_warning(self, tmp_path):
-        full = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
-        about_kernels, _ = use_kernels(tmp_path, full)  # joblib warns of its own troubles
-        assert about_kernels == 1
-        assert not [file for file in tmp_path.rglob("*") if file.is_file() and file.stat().st_size]
-
-    def test_no_folder_at_all_gives_one_warning(self, tmp_path):
-        nowhere = "import numba.core.caching as c; c.CacheImpl._locator_classes = []\n"
-        assert use_kernels(tmp_path, nowhere) == (1, 1)
-
-    @pytest.mark.long
-    def test_another_folder_is_taken_where_one_cannot_be_written(self, tmp_path):
-        (tmp_path / "file").write_text("", encoding="utf-8")
-        assert use_kernels(tmp_path / "file") == (0, 0)

@@ -1,4 +1,4 @@
-"""A team of threads: results in order, pieces within pieces, errors, and searches that do not depend on it."""
+"""Items shared out among threads: order, nesting, errors, and searches that do not depend on the number of threads."""
 
 import threading
 import time
@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from gsnmf import _parallel
-from gsnmf._kernels.exchange import exchange_scores
-from gsnmf._kernels.reductions import positive_squares
+from gsnmf._kernels.exchange import exchange_scores, positive_squares
 from gsnmf._parallel import ThreadBudget, n_threads, parallel_map
 from gsnmf.datasets import planted
 from gsnmf.matrix import wrap
@@ -17,35 +16,35 @@ from gsnmf.search.automatic import automatic_search
 
 
 @pytest.fixture(params=[1, 2, 5])
-def team(request, monkeypatch):
+def budget(request, monkeypatch):
     monkeypatch.setenv("GSNMF_NUM_THREADS", str(request.param))
-    team = ThreadBudget()
-    with team.limited_to(request.param):
-        yield team
+    budget = ThreadBudget()
+    with budget.limited_to(request.param):
+        yield budget
 
 
-def test_results_are_in_the_order_of_the_items(team):
-    assert team.map(lambda number: number**2, range(50)) == [number**2 for number in range(50)]
-    assert team.map(abs, []) == []
+def test_results_are_in_the_order_of_the_items(budget):
+    assert budget.map(lambda number: number**2, range(50)) == [number**2 for number in range(50)]
+    assert budget.map(abs, []) == []
 
 
-def test_items_may_hand_out_items(team):
-    found = team.map(lambda i: team.map(lambda j: team.map(lambda k: i + j + k, range(3)), range(4)), range(5))
+def test_items_may_hand_out_items(budget):
+    found = budget.map(lambda i: budget.map(lambda j: budget.map(lambda k: i + j + k, range(3)), range(4)), range(5))
     assert found == [[[i + j + k for k in range(3)] for j in range(4)] for i in range(5)]
 
 
 def test_threads_work_at_the_same_time(monkeypatch):
     monkeypatch.setenv("GSNMF_NUM_THREADS", "3")
-    team, together = ThreadBudget(), threading.Barrier(3, timeout=60)
-    with team.limited_to(3):
-        assert sorted(team.map(lambda _: together.wait(), range(3))) == [0, 1, 2]
+    budget, together = ThreadBudget(), threading.Barrier(3, timeout=60)
+    with budget.limited_to(3):
+        assert sorted(budget.map(lambda _: together.wait(), range(3))) == [0, 1, 2]
 
 
-def test_an_item_has_one_thread(team):
-    assert set(team.map(lambda _: n_threads(), range(20))) == {1}
+def test_an_item_has_one_thread(budget):
+    assert set(budget.map(lambda _: n_threads(), range(20))) == {1}
 
 
-def test_an_error_ends_the_work(team):
+def test_an_error_ends_the_work(budget):
     done = []
 
     def fail(number):
@@ -54,9 +53,9 @@ def test_an_error_ends_the_work(team):
             raise KeyError(number)
 
     with pytest.raises(KeyError):
-        team.map(fail, range(1000))
+        budget.map(fail, range(1000))
     assert len(done) < 1000
-    assert team.map(abs, [-1, -2]) == [1, 2]
+    assert budget.map(abs, [-1, -2]) == [1, 2]
 
 
 class Exhausted:
@@ -80,16 +79,16 @@ def test_without_running_the_caller_works_alone():
 
 
 @pytest.mark.parametrize("shape", [(7, 30), (150, 700), (3, 20_000), (0, 5), (4, 0)])
-def test_sums_over_slopes_are_those_of_plain_numpy(team, shape):
+def test_sums_over_slopes_are_those_of_plain_numpy(budget, shape):
     rng = np.random.default_rng(0)
     products, coefficients = rng.normal(size=shape), rng.random((shape[0], 5))
     factors = rng.random((shape[1], 2)), rng.random((shape[1], 3))
     H = np.hstack(factors).T
     plain = np.ascontiguousarray(products - coefficients @ H)
-    found = candidates.sums_over_slopes(products, coefficients, factors, exchange_scores, team)
+    found = candidates.sums_over_slopes(products, coefficients, factors, exchange_scores, budget)
     np.testing.assert_allclose(found, exchange_scores(plain, coefficients, np.ascontiguousarray(H)), atol=1e-9)
     found = candidates.sums_over_slopes(
-        products, coefficients, factors, lambda block, *_: positive_squares(block), team
+        products, coefficients, factors, lambda block, *_: positive_squares(block), budget
     )
     np.testing.assert_allclose(found, positive_squares(plain), atol=1e-9)
 
