@@ -28,7 +28,7 @@ from threadpoolctl import threadpool_info
 from gsnmf.support.arrays import RawMatrix
 from gsnmf.support.formatting import text_table
 
-_LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
+_LIBRARIES = ("numpy", "scipy", "scikit-learn")
 
 
 _MAX_SECONDS = 10.0

@@ -240,8 +240,6 @@ def test_gram_rows_of_a_sparse_matrix(policy, dtype):
     assert_allclose(sparse_gram_rows(chosen, matrix), dense[:, :100].T @ dense, rtol=1e-12)
 
 
-
-
 @pytest.mark.parametrize("form", ["csr", "csc"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_sums_of_columns(policy, form, dtype):

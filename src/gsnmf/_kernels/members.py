@@ -75,5 +75,7 @@ def best_change(
     where s_j and d_j are what the kept members K leave of b_j and of the diagonal. This is an upper bound, so the exact
     problem is solved only where it exceeds the best change so far.
     """
-    arrays = (np.ascontiguousarray(array) for array in (members, rows, diagonal, linear, allowed))
-    return native.best_member_change(*arrays, most, float(least))
+    contiguous = np.ascontiguousarray
+    return native.best_member_change(
+        members, contiguous(rows), contiguous(diagonal), contiguous(linear), contiguous(allowed), most, least
+    )

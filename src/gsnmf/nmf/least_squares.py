@@ -35,8 +35,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gsnmf._kernels.coordinate_descent import descend
-from gsnmf._kernels.observed_entries import descend_observed
-from gsnmf._kernels.observed_entries import residuals
+from gsnmf._kernels.observed_entries import descend_observed, residuals
 from gsnmf._parallel import blas_threads
 from gsnmf.matrix import InMemoryMatrix, Matrix, wrap_in_memory
 from gsnmf.matrix.input import MissingValues
