@@ -101,8 +101,6 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     """Import what is asked for."""
     if name in _HOMES:
-        import sklearn  # noqa: F401, before Numba, whose many objects would cost garbage collection a tenth of a second
-
         value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
         globals()[name] = value
         return value
