@@ -48,7 +48,6 @@ def stages(quiet: bool, count: int | None = None) -> Iterator[Callable[[str], No
         return
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    
     bar = () if count is None else (TextColumn("{task.fields[step]} of {task.total}"),)
     stage, note = (TextColumn("{" + f"task.{name}" + "}", markup=False) for name in ("description", "fields[note]"))
     columns = (SpinnerColumn(), stage, BarColumn(bar_width=20), *bar, TimeElapsedColumn(), note)

@@ -28,8 +28,14 @@ from typing import Any
 
 import numpy as np
 
-from gsnmf._kernels.observed_entries import descend_observed
-from gsnmf._kernels.observed_entries import nonnegative_rows, residuals, row_grams, row_slopes, sweep_with_grams
+from gsnmf._kernels.observed_entries import (
+    descend_observed,
+    nonnegative_rows,
+    residuals,
+    row_grams,
+    row_slopes,
+    sweep_with_grams,
+)
 from gsnmf._parallel import single_threaded_blas
 from gsnmf.matrix import InMemoryMatrix
 from gsnmf.matrix.observed import Observed
