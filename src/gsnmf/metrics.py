@@ -12,6 +12,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
 from gsnmf.matrix import wrap
+from gsnmf.matrix.protocol import dense
 from gsnmf.matrix.validation import check_block
 from gsnmf.support.arrays import Doubles, Floats, Indices, Sparse
 
@@ -226,7 +227,7 @@ def _distance_of_columns(found: Doubles, truth: Doubles, name: str) -> float:
 
 def _dense(factor: Any, name: str) -> Doubles:
     """A two-dimensional array of finite doubles, of any sign."""
-    array = sp.csr_array(factor).toarray() if sp.issparse(factor) else np.asarray(factor)
+    array = dense(factor) if sp.issparse(factor) else np.asarray(factor)
     return check_block(array, (None, None), name=name).astype(np.float64, copy=False)
 
 
