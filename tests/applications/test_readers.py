@@ -14,7 +14,6 @@ import scipy.sparse as sp
 
 from gsnmf.datasets import FileError, LabelledMatrix, read_matrix
 from gsnmf.datasets.readers import FORMATS, STREAMED_FORMATS
-from gsnmf.datasets.readers.arrays import load_mat
 from gsnmf.datasets.readers.tables import read_table
 
 MATRIX = np.array([[1.0, 0.0, 2.5], [0.0, 3.0, 0.0], [4.0, 0.0, 0.125], [0.0, 0.0, 6.0]])
@@ -516,8 +515,8 @@ def test_elements_of_a_matlab_file_are_checked_before_they_are_read(tmp_path, co
     path = tmp_path / "m.mat"
     variables = {"M": np.eye(3), "S": sp.csc_array(np.eye(3)), "c": {"a": [1.0, 2.0], "b": "word"}}
     scipy.io.savemat(path, variables, do_compression=compressed)
-    with path.open("rb") as stream:
-        assert set(load_mat(stream)) == {"M", "S", "c"}
+    for key in ("M", "S"):
+        np.testing.assert_array_equal(dense(read_matrix(path, key=key)), np.eye(3))
     damaged = bytearray(path.read_bytes())
     damaged[129] ^= 0xFF  # in the type of the first element
     path.write_bytes(damaged)

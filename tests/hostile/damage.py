@@ -22,8 +22,7 @@ _IMAGES = (".png", ".jpg", ".tif", ".gif")
 _READ_ALL = """
 import sys
 from pathlib import Path
-from gsnmf.datasets import read_matrix
-from gsnmf.datasets.readers import FileError
+from gsnmf.datasets import FileError, read_matrix
 for path in sorted(Path(sys.argv[1]).iterdir()):
     print(path.name, flush=True)
     try:

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 import scipy.io
 
-from gsnmf.datasets import read_matrix
-from gsnmf.datasets.readers import FileError
+from gsnmf.datasets import FileError, read_matrix
 from hostile.damage import ARRAY, COORDINATE, MATRIX, read_damaged, read_damaged_scenes
 
 
