@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gsnmf.applications.unmixing.endmember_extraction import ENDMEMBER_METHODS
-from gsnmf.reports.charts import Frame, Tick, round_steps
+from gsnmf.reports.charts import Frame, round_steps
 from gsnmf.reports.page import environment
 from gsnmf.reports.pictures import colour_picture, reduced
 from gsnmf.support.arrays import Doubles, Floats
@@ -28,26 +27,6 @@ _MAX_SIDE = 480
 """Longest side of a map in points; larger maps are averaged down."""
 _COLOUR_RAMP = np.array([(26, 20, 62), (34, 76, 138), (24, 142, 140), (112, 196, 92), (252, 231, 60)], dtype=np.float64)
 """Colours from the smallest to the largest value, of increasing lightness."""
-
-
-@dataclass(frozen=True)
-class Curve:
-    """One spectrum: the SVG points of each stretch without a gap, and its colour."""
-
-    name: str
-    stretches: tuple[str, ...]
-    css_class: str
-
-
-@dataclass(frozen=True)
-class SpectraChart:
-    """Spectra over wavelengths or bands."""
-
-    frame: Frame
-    curves: tuple[Curve, ...]
-    x_ticks: tuple[Tick, ...]
-    y_ticks: tuple[Tick, ...]
-    x_label: str
 
 
 def render_scene(result: Unmixing, title: str, parameters: Mapping[str, str]) -> str:
@@ -73,15 +52,15 @@ def _findings(result: Unmixing, title: str, parameters: Mapping[str, str]) -> di
         "height": height,
         "width": width,
         "n_bands": result.endmembers.shape[1],
-        "chart": spectra_chart(*result.band_axis, result.endmembers, names),
+        "chart": _spectra_chart(*result.band_axis, result.endmembers, names),
         "endmembers": _endmembers(result, names, top),
         "picture": _rgb_map(result.picture),
         "marks": _chosen_pixels(result, names),
         "mark_size": max(height, width) / 34.0,
         "scale": _colour_scale(top),
-        "residual_map": value_map(result.residual_map, residual_top),
+        "residual_map": _value_map(result.residual_map, residual_top),
         "residual_scale": _colour_scale(residual_top),
-        "residual_quantiles": [(name, rounded(float(np.quantile(residuals, q)))) for name, q in quantiles],
+        "residual_quantiles": [(name, _rounded(float(np.quantile(residuals, q)))) for name, q in quantiles],
         "angles": [[f"{angle:.1f}" for angle in row] for row in result.angles],
         "parameters": _how_made(result) | dict(parameters),
         "notes": result.notes,
@@ -114,9 +93,9 @@ def _endmembers(result: Unmixing, names: Sequence[str], top: float) -> list[dict
             "number": k + 1,
             "name": name,
             "css_class": _colour_class(k),
-            "chart": spectra_chart(bands, label, result.endmembers[k : k + 1], [name], first=k),
-            "map": value_map(abundances, top),
-            "bars": abundance_histogram(abundances[result.valid], top),
+            "chart": _spectra_chart(bands, label, result.endmembers[k : k + 1], [name], first=k),
+            "map": _value_map(abundances, top),
+            "bars": _histogram(abundances[result.valid], top),
             "mean": float(means[k]),
             "n_largest": int(np.count_nonzero(dominant == k)),
             "n_members": len(result.members[k]) if k < len(result.members) else 0,
@@ -141,7 +120,9 @@ def _colour_class(number: int) -> str:
     return f"c{number % _N_COLOURS}{' dashed' if number >= _N_COLOURS else ''}"
 
 
-def spectra_chart(bands: Floats, x_label: str, spectra: Floats, names: Sequence[str], first: int = 0) -> SpectraChart:
+def _spectra_chart(
+    bands: Floats, x_label: str, spectra: Floats, names: Sequence[str], first: int = 0
+) -> dict[str, Any]:
     """Lines of spectra; ``first`` is the number of the first one, which sets its colour."""
     order = np.argsort(bands, kind="stable")
     x, values = np.asarray(bands, dtype=np.float64)[order], np.asarray(spectra, dtype=np.float64)[:, order]
@@ -162,14 +143,20 @@ def spectra_chart(bands: Floats, x_label: str, spectra: Floats, names: Sequence[
                 u, v = frame.at(x[part.start], row[part.start])
                 yield f"{u - 3.0:.1f},{v} {u + 3.0:.1f},{v}"
 
-    curves = (
-        Curve(name, tuple(stretches(row)), _colour_class(k))
-        for k, (name, row) in enumerate(zip(names, values, strict=True), first)
-    )
-    return SpectraChart(frame, tuple(curves), frame.x_ticks(round_steps(low, high)), frame.y_ticks(steps), x_label)
+    numbered = enumerate(zip(names, values, strict=True), first)
+    return {
+        "frame": frame,
+        "curves": [
+            {"name": name, "stretches": list(stretches(row)), "css_class": _colour_class(k)}
+            for k, (name, row) in numbered
+        ],
+        "x_ticks": frame.x_ticks(round_steps(low, high)),
+        "y_ticks": frame.y_ticks(steps),
+        "x_label": x_label,
+    }
 
 
-def abundance_histogram(abundances: Floats, top: float) -> tuple[tuple[float, float, float, str], ...]:
+def _histogram(abundances: Floats, top: float) -> tuple[tuple[float, float, float, str], ...]:
     """Bars of a small histogram over [0, top] in a box of 100 x 40: x, y, height, and the title of the bar.
 
     Heights follow the square root of the counts: most pixels hold none of most materials, and one bar would dwarf all
@@ -189,7 +176,7 @@ def abundance_histogram(abundances: Floats, top: float) -> tuple[tuple[float, fl
     )
 
 
-def value_map(values: Floats, top: float) -> str:
+def _value_map(values: Floats, top: float) -> str:
     """Values from 0 to ``top`` as a picture, transparent where they are not finite."""
     return colour_picture(_colours(reduced(values, _MAX_SIDE) / top))
 
@@ -201,7 +188,7 @@ def _rgb_map(picture: NDArray[np.uint8]) -> str:
 
 def _colour_scale(high: float) -> dict[str, str]:
     """What the colours of a map mean: the values at its ends, and a strip of all colours."""
-    return {"low": "0", "high": rounded(high), "strip": colour_picture(_colours(np.linspace(0.0, 1.0, 128)[None]))}
+    return {"low": "0", "high": _rounded(high), "strip": colour_picture(_colours(np.linspace(0.0, 1.0, 128)[None]))}
 
 
 def _colours(fractions: Doubles) -> NDArray[np.uint8]:
@@ -213,12 +200,6 @@ def _colours(fractions: Doubles) -> NDArray[np.uint8]:
     return np.round(np.dstack([*channels, np.where(finite, 255.0, 0.0)])).astype(np.uint8)
 
 
-def rounded(value: float) -> str:
-    """A number with three digits, without an exponent if it is readable without.
-
-    Examples
-    --------
-    >>> rounded(1843.7), rounded(0.01234), rounded(1.5e-9)
-    ('1840', '0.0123', '1.5e-09')
-    """
+def _rounded(value: float) -> str:
+    """A number with three digits, without an exponent if it is readable without: 1840, 0.0123, 1.5e-09."""
     return f"{float(f'{value:.3g}'):g}"
