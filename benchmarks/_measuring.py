@@ -1,4 +1,4 @@
-"""Times, peak memory, the machine and a table: what every benchmark needs.
+"""The command line of a benchmark, times, peak memory, facts about the machine, and tables.
 
 Times are wall clock. The contestants of a comparison take turns, so that all meet the same load of the machine, and the
 best of several runs counts: other work on the machine only ever adds to a time.
@@ -13,14 +13,16 @@ import statistics
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from importlib.metadata import version
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
+import joblib
 import numpy as np
 import scipy.sparse as sp
 from threadpoolctl import threadpool_info
@@ -30,7 +32,6 @@ from gsnmf.support.formatting import text_table
 
 _LIBRARIES = ("numpy", "scipy", "scikit-learn")
 
-
 _MAX_SECONDS = 10.0
 """No comparison begins another turn after this time."""
 
@@ -39,14 +40,18 @@ _S = TypeVar("_S")
 
 
 def main(run: Callable[[bool], None]) -> None:
-    """Run a benchmark from the command line."""
+    """Run a benchmark from the command line, between facts about the machine and its load afterwards."""
     parser = argparse.ArgumentParser(description=sys.modules[run.__module__].__doc__)
     parser.add_argument("--quick", action="store_true", help="a short version with small matrices")
     quick: bool = parser.parse_args().quick
+    print("\n".join(f"{name:<10} {fact}" for name, fact in machine_facts().items()), flush=True)
+    if quick:
+        print("\nSmall matrices: targets are those of the full run, and figures mean little.")
     try:
         run(quick)
     except (FileNotFoundError, ModuleNotFoundError) as error:  # data or peers that are not installed
         sys.exit(str(error))
+    print(f"\nload at the end: {_load()}")
 
 
 @dataclass(frozen=True)
@@ -84,7 +89,7 @@ def take_turns(
     repeats : int
         Runs of each that are timed, at most.
     warm_up : bool
-        Run each once before, untimed, so that compilation and first touches of memory are not counted.
+        Run each once before, untimed, so that first touches of memory are not counted.
     max_seconds : float
         No further turn begins after this time, but the first always does.
 
@@ -97,19 +102,30 @@ def take_turns(
     if warm_up:
         work(), peer()
     deadline = time.perf_counter() + max_seconds
-    of_work, of_peer = _timed(work), _timed(peer)
+    of_work, of_peer = _once_more(work), _once_more(peer)
     while len(of_work.seconds) < repeats and time.perf_counter() < deadline:
-        of_work, of_peer = _timed(work, of_work), _timed(peer, of_peer)
+        of_work, of_peer = _once_more(work, of_work), _once_more(peer, of_peer)
     return of_work, of_peer
 
 
-def _timed(work: Callable[[], _T], before: Timing[_T] | None = None) -> Timing[_T]:
-    start = time.perf_counter()
-    result = work()
-    elapsed = time.perf_counter() - start
+def _once_more(work: Callable[[], _T], before: Timing[_T] | None = None) -> Timing[_T]:
+    elapsed, result = timed(work)
     if before is None:
         return Timing((elapsed,), result)
     return Timing((*before.seconds, elapsed), result if elapsed < before.best else before.result)
+
+
+def timed(work: Callable[[], _T], *, processor: bool = False) -> tuple[float, _T]:
+    """Seconds that one call takes, of wall clock or ``processor`` time, and what it returns.
+
+    Warnings are left out, because the tables say what converged.
+    """
+    clock = time.process_time if processor else time.perf_counter
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        start = clock()
+        result = work()
+        return clock() - start, result
 
 
 def peak_memory(
@@ -158,25 +174,15 @@ def resident_bytes(field: str) -> int:
 
 
 def _write(matrix: RawMatrix, path: Path) -> None:
-    path.mkdir()
     if isinstance(matrix, np.ndarray):
-        np.save(path / "dense.npy", matrix)
-        return
-    for part in ("data", "indices", "indptr"):
-        np.save(path / f"{part}.npy", getattr(matrix, part))
-    np.save(path / f"{matrix.format}.npy", np.array(matrix.shape))
+        np.save(path.with_suffix(".npy"), matrix)
+    else:
+        sp.save_npz(path.with_suffix(".npz"), matrix, compressed=False)
 
 
 def _read(path: Path) -> RawMatrix:
-    if (path / "dense.npy").exists():
-        dense: RawMatrix = np.load(path / "dense.npy")
-        return dense
-    parts = tuple(np.load(path / f"{part}.npy") for part in ("data", "indices", "indptr"))
-    for form in (sp.csr_array, sp.csc_array):
-        shape = path / f"{form.__name__.removesuffix('_array')}.npy"
-        if shape.exists():
-            return form(parts, shape=tuple(np.load(shape).tolist()))
-    raise FileNotFoundError(f"no matrix in {path}.")
+    dense = path.with_suffix(".npy")
+    return cast("RawMatrix", np.load(dense) if dense.exists() else sp.load_npz(path.with_suffix(".npz")))
 
 
 def matrix_bytes(matrix: RawMatrix) -> int:
@@ -188,17 +194,17 @@ def matrix_bytes(matrix: RawMatrix) -> int:
 
 def machine_facts() -> dict[str, str]:
     """What the figures depend on: processor, cores, load, libraries."""
-    facts = {
-        "processor": f"{_processor()}, {_cores()} cores",
+    return {
+        "processor": f"{_processor()}, {joblib.cpu_count()} cores",
         "system": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
         "libraries": ", ".join(f"{name} {version(name)}" for name in _LIBRARIES),
         "BLAS": ", ".join(sorted({_blas(pool) for pool in threadpool_info() if pool["user_api"] == "blas"}))
         or "unknown",
+        "load": _load(),
     }
-    return facts | {"load": load()}
 
 
-def load() -> str:
+def _load() -> str:
     """Load averages of the machine: with other work on it, times mean little."""
     if not hasattr(os, "getloadavg"):
         return "unknown"
@@ -212,10 +218,6 @@ def _processor() -> str:
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _blas(pool: dict[str, Any]) -> str:
@@ -235,24 +237,26 @@ def megabytes(value: int) -> str:
     return f"{value / 1e6:.0f} MB"
 
 
+def yes(met: bool) -> str:
+    """Whether a target was met, for people."""
+    return "yes" if met else "no"
+
+
 def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Print rows of cells under a header.
 
-    On a terminal with rich, rows appear as they are measured. Elsewhere the table is printed at the end, or as far as
-    it got if the measurement is interrupted.
+    On a terminal, rows appear as they are measured. Elsewhere the table is printed at the end, or as far as it got if
+    the measurement is interrupted.
     """
     if sys.stdout.isatty():
-        try:
-            return _print_rich(title, header, rows)
-        except ModuleNotFoundError:
-            pass
+        _print_rich(title, header, rows)
+        return
     measured: list[Sequence[str]] = []
     try:
         measured.extend(rows)
     finally:
         if measured:
             print("\n".join(["", title, *text_table(header, measured)]), flush=True)
-    return None
 
 
 def _print_rich(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

@@ -15,10 +15,10 @@ from __future__ import annotations
 import contextlib
 import io
 import tempfile
-import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -28,7 +28,7 @@ import scipy.sparse as sp
 from sklearn.decomposition import NMF
 from sklearn.metrics import normalized_mutual_info_score, silhouette_score
 
-from benchmarks._measuring import load, machine_facts, main, print_table, seconds
+from benchmarks._measuring import main, print_table, seconds, timed
 from benchmarks._simulated_cells import simulated_cells
 from gsnmf.applications.marker_genes.markers import listed_genes, markers
 from gsnmf.support.arrays import Floats
@@ -75,14 +75,12 @@ class _Answer:
 
 def run(quick: bool) -> None:
     """Measure and print everything, in a few minutes; ``quick`` takes few cells and little effort."""
-    print("\n".join(f"{name:<10} {fact}" for name, fact in machine_facts().items()), flush=True)
     for problem in _problems(quick):
         header = (
             "method", "time", "1 per factor: precision", "groups", f"{_PER_FACTOR} per factor: precision", "recall",
             "groups", "of ranked genes", "mutual information", "silhouette",
         )  # fmt: skip
         print_table(problem.title, header, _compared(problem, quick))
-    print(f"\nload at the end: {load()}")
 
 
 def _problems(quick: bool) -> Iterator[_Problem]:
@@ -127,19 +125,14 @@ def _compared(problem: _Problem, quick: bool) -> Iterator[list[str]]:
         contestants[f"cNMF, {n_runs} runs"] = lambda p: _cnmf(p, n_runs)
     ranked = _ranked(problem)
     coordinates = _principal(problem.data)
-    _ours(problem, "fast")  # compiles
     for name, answer in contestants.items():
-        start = time.process_time()
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                found = answer(problem)
+            elapsed, found = timed(partial(answer, problem), processor=True)
         except Exception as error:  # a peer that does not run with these versions must not end the comparison
             if name == "gsnmf markers":
                 raise
             yield [name, f"failed: {type(error).__name__}", *["–"] * 8]
             continue
-        elapsed = time.process_time() - start
         one, several = known_markers(found.first, problem.known), known_markers(found.several, problem.known)
         shares = np.mean(list(shares_of_ranked(found.several, ranked).values())) if ranked else np.nan
         labels = problem.data.obs[problem.labels]

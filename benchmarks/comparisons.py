@@ -11,22 +11,20 @@
 from __future__ import annotations
 
 import importlib
-import time
-import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.decomposition import NMF
-from sklearn.exceptions import ConvergenceWarning
 
 import gsnmf
-from benchmarks._measuring import load, machine_facts, main, print_table, seconds
+from benchmarks._measuring import main, print_table, seconds, timed, yes
 from gsnmf.datasets import planted
 from gsnmf.matrix import wrap
 from gsnmf.nmf import hals, minimum_volume
 from gsnmf.support.arrays import RawMatrix
-from reproduction.matrices import paper_matrix, paper_matrix_names
+from reproduction.matrices import PAPER_NAMES, load
 
 _NMF_HEADER = ("matrix", "rank", "peer", "its time", "its error", "ours to it", "ratio", "target", "our error", "met")
 _SELECTION_HEADER = ("method", "time", "times SPA", "best public code", "allowed", "met")
@@ -39,9 +37,6 @@ _MAX_ITERATIONS = 2000
 
 def run(quick: bool) -> None:
     """Measure and print everything; ``quick`` takes small matrices, whose figures mean little."""
-    print("\n".join(f"{name:<10} {fact}" for name, fact in machine_facts().items()), flush=True)
-    if quick:
-        print("\nSmall matrices: the targets are those of the full run.")
     shape, rank = ((60, 40), 5) if quick else ((5000, 2000), 50)
     dense = np.asarray(planted(shape, rank // 2, rank - rank // 2, noise_level=0.01, random_state=0).matrix)
     names = ["tr23"] if quick else ["CBCL", "Frey", "NG10"]
@@ -49,16 +44,15 @@ def run(quick: bool) -> None:
     rows = (row for name, (matrix, size) in matrices.items() for row in _nmf(name, matrix, size))
     print_table("NMF, against scikit-learn", _NMF_HEADER, rows)
     print_table("Selection, against SPA", _SELECTION_HEADER, _selection(dense, rank))
-    qualities = _quality(["tr23"] if quick else paper_matrix_names())
+    qualities = _quality(["tr23"] if quick else PAPER_NAMES)
     print_table("Quality on the paper's matrices, percent", _QUALITY_HEADER, qualities)
-    print(f"\nload at the end: {load()}")
 
 
 def _at_hand(names: list[str]) -> dict[str, tuple[RawMatrix, int]]:
     found: dict[str, tuple[RawMatrix, int]] = {}
     for name in names:
         try:
-            data = paper_matrix(name)
+            data = load(name)
         except FileNotFoundError as error:
             print(f"\n{name} is left out: {error}")
         else:
@@ -67,12 +61,11 @@ def _at_hand(names: list[str]) -> dict[str, tuple[RawMatrix, int]]:
 
 
 def _nmf(name: str, matrix: RawMatrix, rank: int) -> Iterator[list[str]]:
-    _factor(matrix, rank, 1)  # compile
-    ours = _factor(matrix, rank, _MAX_ITERATIONS)
+    _, ours = timed(partial(_factor, matrix, rank, _MAX_ITERATIONS))
     errors = np.sqrt(ours.objective)
     for peer, work in _peers(rank):
         try:
-            took, W, H = _timed_peer(work, matrix)
+            took, (W, H) = timed(partial(work, matrix))
         except Exception as problem:  # a peer may fail on any matrix, and that is a result
             yield [name, str(rank), peer, f"failed: {type(problem).__name__}", *[""] * 6]
             continue
@@ -80,30 +73,17 @@ def _nmf(name: str, matrix: RawMatrix, rank: int) -> Iterator[list[str]]:
         error = float(np.sqrt(held.squared_residual(W, H) / held.squared_norm))
         reached = np.flatnonzero(errors <= error)
         n_iterations = int(reached[0]) if reached.size else errors.size - 1
-        start = time.perf_counter()
-        _factor(matrix, rank, max(1, n_iterations))
-        own = time.perf_counter() - start
+        own, _ = timed(partial(_factor, matrix, rank, max(1, n_iterations)))
         after = errors[min(errors.size - 1, int(max(1, n_iterations) * took / own))]
         default = peer.endswith("defaults")
-        met = "" if default else _yes(bool(reached.size) and took >= 1.5 * own and after < error)
-        yield [
-            name,
-            str(rank),
-            peer,
-            seconds(took),
-            f"{error:.4f}",
-            seconds(own) if reached.size else "never",
-            f"{took / own:.2f}x",
-            "" if default else ">= 1.5x, lower error",
-            f"{after:.4f}",
-            met,
-        ]
+        met = "" if default else yes(bool(reached.size) and took >= 1.5 * own and after < error)
+        target = "" if default else ">= 1.5x, lower error"
+        theirs = [name, str(rank), peer, seconds(took), f"{error:.4f}"]
+        yield [*theirs, seconds(own) if reached.size else "never", f"{took / own:.2f}x", target, f"{after:.4f}", met]
 
 
 def _factor(matrix: RawMatrix, rank: int, max_iterations: int) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return hals(matrix, rank, tolerance=1e-6, max_iterations=max_iterations, random_state=0)
+    return hals(matrix, rank, tolerance=1e-6, max_iterations=max_iterations, random_state=0)
 
 
 def _peers(rank: int) -> Iterator[tuple[str, Callable[[RawMatrix], tuple[Any, Any]]]]:
@@ -128,57 +108,32 @@ def _peers(rank: int) -> Iterator[tuple[str, Callable[[RawMatrix], tuple[Any, An
     yield "nimfa Nmf", nimfa_work
 
 
-def _timed_peer(work: Callable[[RawMatrix], tuple[Any, Any]], matrix: RawMatrix) -> tuple[float, Any, Any]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        start = time.perf_counter()
-        W, H = work(matrix)
-        return time.perf_counter() - start, W, H
-
-
 def _selection(matrix: RawMatrix, rank: int) -> Iterator[list[str]]:
     def took(method: str) -> float:
-        gsnmf.select(matrix, rank, method=method)  # compile
-        start = time.perf_counter()
-        gsnmf.select(matrix, rank, method=method)
-        return time.perf_counter() - start
+        return min(timed(partial(gsnmf.select, matrix, rank, method=method))[0] for _ in range(2))
 
-    unit = min(took("spa-columns") for _ in range(3))
+    unit = took("spa-columns")
     yield ["spa-columns", seconds(unit), "1x", "", "", ""]
     for method, public in _PUBLIC.items():
         own = took(method)
         allowed = public / 10
         times = own / unit
-        yield [method, seconds(own), f"{times:.1f}x", f"{public:.0f}x", f"{allowed:.1f}x", _yes(times <= allowed)]
+        yield [method, seconds(own), f"{times:.1f}x", f"{public:.0f}x", f"{allowed:.1f}x", yes(times <= allowed)]
 
 
 def _quality(names: list[str] | tuple[str, ...]) -> Iterator[list[str]]:
     for name in names:
         try:
-            data = paper_matrix(name)
+            data = load(name)
         except FileNotFoundError:
             continue
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            first = 100 * hals(data.matrix, data.rank, n_restarts=3, random_state=0).quality
-            second = 100 * minimum_volume(data.matrix, data.rank, random_state=0).quality
+        _, free = timed(partial(hals, data.matrix, data.rank, n_restarts=3, random_state=0))
+        _, small = timed(partial(minimum_volume, data.matrix, data.rank, random_state=0))
+        first, second = 100 * free.quality, 100 * small.quality
         nmf, volume = data.published.get("nmf", np.nan), data.published.get("minimum-volume", np.nan)
-        met = _yes(first >= nmf - 0.1 and second >= volume - 0.3) if data.same_matrix else "another matrix"
-        differences = f"{first - nmf:+.2f}", f"{second - volume:+.2f}"
-        yield [
-            name,
-            f"{first:.2f}",
-            f"{nmf:.2f}",
-            differences[0],
-            f"{second:.2f}",
-            f"{volume:.2f}",
-            differences[1],
-            met,
-        ]
-
-
-def _yes(met: bool) -> str:
-    return "yes" if met else "no"
+        met = yes(first >= nmf - 0.1 and second >= volume - 0.3) if data.same_matrix else "another matrix"
+        yield [name, f"{first:.2f}", f"{nmf:.2f}", f"{first - nmf:+.2f}",
+               f"{second:.2f}", f"{volume:.2f}", f"{second - volume:+.2f}", met]  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -11,18 +11,15 @@ import importlib
 import importlib.util
 import json
 import tempfile
-import time
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
-from benchmarks._measuring import load, machine_facts, main, megabytes, peak_memory, print_table, seconds
+from benchmarks._measuring import main, megabytes, peak_memory, print_table, seconds, timed, yes
 from gsnmf.convex import solve_convex
 from gsnmf.convex.fast_gradient import fast_gradient, memory_needed
 from gsnmf.convex.model import ConvexModel, ConvexSolution
@@ -32,7 +29,7 @@ from gsnmf.matrix import wrap_in_memory
 from gsnmf.selection.successive_projection import generalized_successive_projection
 from gsnmf.support.arrays import Floats, RawMatrix
 from gsnmf.weights import solve_weights
-from reproduction.matrices import paper_matrix
+from reproduction.matrices import load
 from reproduction.preselection import preselect
 
 _GAP_HEADER = ("lambda~", "gap", "convex", "steps", "gs-fgm", "iterations", "ratio", "target", "met")
@@ -93,10 +90,8 @@ _SCALE_STRENGTHS = {False: 4.0, True: 100.0}
 def run(quick: bool) -> None:
     """Measure and print everything; ``quick`` takes small matrices, whose figures mean little."""
     sizes = _QUICK if quick else _FULL
-    print("\n".join(f"{name:<10} {fact}" for name, fact in machine_facts().items()), flush=True)
     if quick:
         print("\nSmall matrices: the targets are those of the full run.")
-    solve_convex(np.eye(3), 1, max_iterations=100)  # compiles
     matrices = dict(_matrices(sizes))
     for name, given in matrices.items():
         print_table(f"Time to a relative gap: {name}", _GAP_HEADER, _to_gaps(*given, sizes.peer_seconds))
@@ -109,7 +104,6 @@ def run(quick: bool) -> None:
     else:
         print("\ncvxpy is not installed: no comparison with a generic solver.")
     print_table("One certified solution, gap 1e-2", _SCALE_HEADER, _scale(sizes))
-    print(f"\nload at the end: {load()}")
 
 
 def _matrices(sizes: _Sizes) -> Iterator[tuple[str, tuple[Floats, int]]]:
@@ -118,7 +112,7 @@ def _matrices(sizes: _Sizes) -> Iterator[tuple[str, tuple[Floats, int]]]:
     truth = fully_random(0.113, shape=sizes.random, n_columns=r1, n_rows=r2, random_state=0)
     yield f"fully random {m} x {n}", (np.asarray(truth.matrix), r1 + r2)
     try:
-        documents = paper_matrix("reviews")
+        documents = load("reviews")
     except FileNotFoundError:
         print("\nThe paper's data are not at hand: neither documents nor faces.")
         return
@@ -126,13 +120,13 @@ def _matrices(sizes: _Sizes) -> Iterator[tuple[str, tuple[Floats, int]]]:
     reduced = preselect(held, size, size).reduced(held)
     yield f"reviews, reduced to {size} x {size}", (reduced, min(documents.rank, size))
     for name in sizes.faces:
-        faces = paper_matrix(name)
+        faces = load(name)
         yield name, (np.asarray(faces.matrix), faces.rank)
 
 
 def _to_gaps(matrix: Floats, rank: int, peer_seconds: float) -> Iterator[list[str]]:
     for strength in _STRENGTHS:
-        times = [_timed(_solve, matrix, rank, strength, gap) for gap in _GAPS]
+        times = [timed(partial(_solve, matrix, rank, strength, gap)) for gap in _GAPS]
         peers = _gradient_times(matrix, rank, times[0][1].strength, peer_seconds)
         for gap, (took, solution), (peer, iterations) in zip(_GAPS, times, peers, strict=True):
             ratio = peer / took
@@ -147,7 +141,7 @@ def _to_gaps(matrix: Floats, rank: int, peer_seconds: float) -> Iterator[list[st
                 f"> {iterations}",
                 f"> {ratio:.3g}x",
                 ">= 10x" if targeted else "",
-                _yes(ratio >= 10) if targeted else "",
+                yes(ratio >= 10) if targeted else "",
             ]
 
 
@@ -161,7 +155,7 @@ def _gradient_times(matrix: Floats, rank: int, strength: float, max_seconds: flo
     found: list[tuple[float, int]] = []
     before, iterations = (0.0, 0), _FIRST_ITERATIONS
     while len(found) < len(_GAPS):
-        took, solution = _timed(_gradient, matrix, rank, strength, iterations)
+        took, solution = timed(partial(_gradient, matrix, rank, strength, iterations))
         while len(found) < len(_GAPS) and solution.gap <= _GAPS[len(found)]:
             found.append(before)
         before = took, iterations
@@ -187,20 +181,17 @@ def _gradient(matrix: Floats, rank: int, strength: float, iterations: int) -> Co
 
 
 def _solve(matrix: RawMatrix, rank: int, strength: float, gap: float) -> ConvexSolution:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the tables tell
-        warnings.simplefilter("ignore", RuntimeWarning)
-        return solve_convex(matrix, rank, relative_strength=strength, tolerance=gap)
+    return solve_convex(matrix, rank, relative_strength=strength, tolerance=gap)
 
 
 def _path(name: str, given: tuple[Floats, int]) -> list[str]:
     """Selection from ten lambdas, as `gsnmf.select` does it, against one cold solution."""
     matrix, rank = given
-    cold = [_timed(_solve, matrix, rank, strength, _GAPS[0])[0] for strength in (1.0, 0.1)]
-    path, _ = _timed(convex_selection, wrap_in_memory(matrix), rank)
+    cold = [timed(partial(_solve, matrix, rank, strength, _GAPS[0]))[0] for strength in (1.0, 0.1)]
+    path, _ = timed(partial(convex_selection, wrap_in_memory(matrix), rank))
     one, small = cold
     cells = [name, seconds(one), seconds(small), seconds(path), f"{path / one:.2f}x", f"{path / small:.2f}x"]
-    return [*cells, "< 4x", _yes(path < 4 * one)]
+    return [*cells, "< 4x", yes(path < 4 * one)]
 
 
 def _generic(size: int, rank: tuple[int, int], solver: str | None) -> list[str]:
@@ -208,7 +199,7 @@ def _generic(size: int, rank: tuple[int, int], solver: str | None) -> list[str]:
     cvxpy: Any = importlib.import_module("cvxpy")
     r1, r2 = min(rank[0], size // 3), min(rank[1], size // 3)
     matrix = np.asarray(fully_random(0.113, shape=(size, size), n_columns=r1, n_rows=r2, random_state=0).matrix)
-    took, solution = _timed(_solve, matrix, r1 + r2, _STRENGTHS[0], 1e-4)
+    took, solution = timed(partial(_solve, matrix, r1 + r2, _STRENGTHS[0], 1e-4))
     X, Y = cvxpy.Variable((size, size), nonneg=True), cvxpy.Variable((size, size), nonneg=True)
     constraints = []
     for Z, weights in ((X, matrix.sum(axis=0)), (Y.T, matrix.sum(axis=1))):
@@ -218,11 +209,11 @@ def _generic(size: int, rank: tuple[int, int], solver: str | None) -> list[str]:
     problem = cvxpy.Problem(
         cvxpy.Minimize(0.5 * cvxpy.sum_squares(matrix - matrix @ X - Y @ matrix) + penalty), constraints
     )
-    peer, value = _timed(partial(problem.solve, solver=solver))
+    peer, value = timed(partial(problem.solve, solver=solver))
     difference = abs(value - solution.objective) / solution.objective
     name = str(problem.solver_stats.solver_name)
     cells = [f"fully random {size} x {size}", seconds(took), name, seconds(peer), f"{peer / took:.3g}x", ">= 100x"]
-    return [*cells, _yes(peer >= 100 * took), f"{difference:.0e}"]
+    return [*cells, yes(peer >= 100 * took), f"{difference:.0e}"]
 
 
 def _scale(sizes: _Sizes) -> Iterator[list[str]]:
@@ -250,12 +241,12 @@ def _scale(sizes: _Sizes) -> Iterator[list[str]]:
                 str(result["steps"]),
                 seconds(result["seconds"]),
                 megabytes(peak),
-                _yes(peak <= _MEMORY),
+                yes(peak <= _MEMORY),
             ]
 
 
 def _recorded(matrix: RawMatrix, record: Path, rank: int, strength: float) -> None:
-    took, solution = _timed(_solve, matrix, rank, strength, _GAPS[0])
+    took, solution = timed(partial(_solve, matrix, rank, strength, _GAPS[0]))
     facts = {
         "seconds": took,
         "gap": solution.gap,
@@ -264,16 +255,6 @@ def _recorded(matrix: RawMatrix, record: Path, rank: int, strength: float) -> No
         "steps": solution.n_iterations,
     }
     record.write_text(json.dumps(facts), encoding="utf-8")
-
-
-def _timed(work: Callable[..., Any], *arguments: Any) -> tuple[float, Any]:
-    start = time.perf_counter()
-    result = work(*arguments)
-    return time.perf_counter() - start, result
-
-
-def _yes(met: bool) -> str:
-    return "yes" if met else "no"
 
 
 if __name__ == "__main__":

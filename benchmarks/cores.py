@@ -10,8 +10,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -19,10 +17,9 @@ from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.exceptions import ConvergenceWarning
 
 import gsnmf
-from benchmarks._measuring import load, machine_facts, main, print_table, seconds
+from benchmarks._measuring import main, print_table, seconds, timed
 from gsnmf.datasets import fully_random
 from gsnmf.support.arrays import Doubles
 
@@ -51,9 +48,7 @@ _QUICK = _Sizes((60, 50), (200, 100), 2000, 4, (20, 15), repeats=1)
 def run(quick: bool) -> None:
     """Measure and print everything, in a few minutes; ``quick`` takes small matrices, whose figures mean little."""
     sizes = _QUICK if quick else _FULL
-    print("\n".join(f"{name:<10} {fact}" for name, fact in machine_facts().items()), flush=True)
     print_table("Two cores against one", ("work", "one core", "two cores", "ratio"), _compared(sizes))
-    print(f"\nload at the end: {load()}")
 
 
 def _compared(sizes: _Sizes) -> Iterator[list[str]]:
@@ -123,14 +118,11 @@ def serve(size: str) -> None:
     sizes = _QUICK if size == "quick" else _FULL
     works = _WORKS | {_PRODUCTS: _products}
     work: Work | None = None
-    warnings.simplefilter("ignore", ConvergenceWarning)
     for line in sys.stdin:
         name = line.strip()
         if work is None or name != "again":
             work = works[name](sizes)
-        start = time.perf_counter()
-        work()
-        print(time.perf_counter() - start, flush=True)
+        print(timed(work)[0], flush=True)
 
 
 def _dense(sizes: _Sizes) -> Doubles:

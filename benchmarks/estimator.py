@@ -19,8 +19,8 @@ import scipy.sparse as sp
 from sklearn.decomposition import NMF
 from sklearn.exceptions import ConvergenceWarning
 
-from benchmarks._measuring import Timing, load, machine_facts, main, print_table, seconds, take_turns
-from gsnmf.estimators.gsnmf import GSNMF
+from benchmarks._measuring import Timing, main, print_table, seconds, take_turns, yes
+from gsnmf import GSNMF
 from gsnmf.support.arrays import Floats
 
 _N_COMPONENTS = 50
@@ -45,7 +45,6 @@ print(base - start, imported - base, first - begin, time.process_time() - first)
 
 def run(quick: bool) -> None:
     """Measure and print everything, in about a minute; ``quick`` takes few samples, whose figures mean little."""
-    print("\n".join(f"{name:<10} {fact}" for name, fact in machine_facts().items()), flush=True)
     n_samples = 500 if quick else 10_000
     header = ("components", "gsnmf", "NMF", "ratio", "target", "met", "violation", "of NMF")
     title = f"transform of {n_samples} sparse samples, {_N_COMPONENTS} components"
@@ -54,7 +53,6 @@ def run(quick: bool) -> None:
     print_table(
         "Processor time of new processes, one thread", ("measured", "time", "target", "met"), _first_fit(repeats)
     )
-    print(f"\nload at the end: {load()}")
 
 
 def _transform(n_samples: int, repeats: int) -> list[list[str]]:
@@ -81,7 +79,7 @@ def _compared(name: str, ours: Timing[Floats], theirs: Timing[Floats], violation
     ratio = theirs.best / ours.best
     met = ratio >= 1 and violation <= other
     times = [seconds(ours.best), seconds(theirs.best), f"{ratio:.3g}x"]
-    return [name, *times, ">= 1x, no less exact", "yes" if met else "no", f"{violation:.0e}", f"{other:.0e}"]
+    return [name, *times, ">= 1x, no less exact", yes(met), f"{violation:.0e}", f"{other:.0e}"]
 
 
 def _violation(samples: sp.csr_array, W: Floats, H: Floats, n_read: int) -> float:
@@ -119,7 +117,7 @@ def _first_fit(repeats: int) -> list[list[str]]:
         ("second fit of 500 x 500", second, None),
     )
     return [
-        [name, seconds(value), *(("", "") if goal is None else (f"< {goal:g} s", "yes" if value < goal else "no"))]
+        [name, seconds(value), *(("", "") if goal is None else (f"< {goal:g} s", yes(value < goal)))]
         for name, value, goal in measured
     ]
 

@@ -15,11 +15,11 @@ from pathlib import Path
 import numpy as np
 
 import gsnmf
-from benchmarks._measuring import load, machine_facts, main, print_table, seconds
+from benchmarks._measuring import main, print_table, seconds
 from gsnmf.search.effort import Effort
 from gsnmf.search.members import refine_members
 from gsnmf.support.arrays import Doubles, Floats, RawMatrix
-from reproduction.matrices import data_folder, missing_data, paper_matrix, paper_matrix_names
+from reproduction.matrices import PAPER_NAMES, data_folder, load, missing_data
 
 _MEMBERS = (1, 2, 3, 5, 10)
 _QUICK = ("tr23", "tr11")
@@ -58,9 +58,7 @@ class _Quality:
 def run(quick: bool = False) -> None:
     """Measure and print; ``quick`` for two small matrices with little effort, two seeds, and no pictures."""
     data_folder()  # says at once if there is no data
-    print("\n".join(f"{name:<10} {fact}" for name, fact in machine_facts().items()), flush=True)
-    gsnmf.factorize(np.eye(4) + 1.0, 2, members=2)  # compile
-    names = _QUICK if quick else paper_matrix_names()
+    names = _QUICK if quick else PAPER_NAMES
     found: list[_Quality] = []
     header = ["matrix", "rank", *map(str, _MEMBERS), "NMF", "closed by 3", "effort", "time of 1", "time of 3 / of 1"]
     title = "quality in percent by members per factor"
@@ -70,12 +68,11 @@ def run(quick: bool = False) -> None:
     print_table(title, ["method", "noise", *map(str, _MEMBERS[:4])], _angle_rows(angles))
     if not quick:
         _draw(found, angles)
-    print(f"\nload at the end: {load()}")
 
 
 def _rows(names: Sequence[str], quick: bool, found: list[_Quality]) -> Iterator[list[str]]:
     for name in names:
-        data = paper_matrix(name)
+        data = load(name)
         effort: Effort = "fast" if quick or _n_stored(data.matrix) > _LARGE else "balanced"
         found.append(_quality(_Quality(name, data.rank, effort, data.published["nmf"]), data.matrix))
         yield found[-1].cells()

@@ -8,25 +8,21 @@ Times are processor times of one thread.
 
 from __future__ import annotations
 
-import time
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.impute import KNNImputer, SimpleImputer
 
-from benchmarks._measuring import machine_facts, main, megabytes, print_table, resident_bytes, seconds
+from benchmarks._measuring import main, megabytes, print_table, resident_bytes, seconds, timed
+from gsnmf import factorize, fit_weights
 from gsnmf._parallel import single_threaded_blas
 from gsnmf.datasets import Planted, planted
-from gsnmf.functions import factorize
 from gsnmf.matrix.input import observe
 from gsnmf.nmf import hals
 from gsnmf.support.arrays import Doubles, Flags, Indices
-from gsnmf.weights import fit_weights
 from gsnmf.weights.observed import solve_observed_weights
 
 _SHAPE, _PLANTED, _NOISE = (200, 150), (6, 4), 0.05
@@ -38,7 +34,6 @@ _Hide = Callable[[Doubles, np.random.Generator], Flags]
 
 def run(quick: bool) -> None:
     """Measure and print everything, in about ten minutes; ``quick`` takes few matrices."""
-    print("\n".join(f"{name:<10} {fact}" for name, fact in machine_facts().items()), flush=True)
     header = ("hidden", "indices found", "ours", "oracle", "NMF", "10 nearest rows", "column mean")
     title = f"error on hidden entries / noise, {_SHAPE[0]} x {_SHAPE[1]}, noise {_NOISE:.0%}"
     print_table(title, header, _predictions(2 if quick else _MATRICES))
@@ -92,10 +87,8 @@ def _errors(seed: int, hide: _Hide) -> tuple[float, ...]:
         noise = np.linalg.norm((np.asarray(truth.noiseless) - matrix)[hidden])
         return float(np.linalg.norm((filled - matrix)[hidden]) / noise)
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        result = factorize(seen, sum(_PLANTED), effort="fast", missing_values=np.nan)
-        free = hals(seen, sum(_PLANTED), missing_values=np.nan, random_state=0)
+    _, result = timed(lambda: factorize(seen, sum(_PLANTED), effort="fast", missing_values=np.nan))
+    _, free = timed(lambda: hals(seen, sum(_PLANTED), missing_values=np.nan, random_state=0))
     right = np.isin(result.columns, truth.columns).sum() + np.isin(result.rows, truth.rows).sum()
     return (
         float(right) / sum(_PLANTED),
@@ -138,11 +131,9 @@ def _of_ratings(quick: bool) -> tuple[str, ...]:
     shape, n_ratings = ((300, 200), 6_000) if quick else ((100_000, 20_000), 10_000_000)
     rng = np.random.default_rng(0)
     ratings, truth = _ratings(shape, n_ratings, rng)
-    start = time.process_time()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        result = factorize(ratings, sum(_PLANTED), effort="fast", missing_values="unstored")
-    spent = time.process_time() - start
+    spent, result = timed(
+        lambda: factorize(ratings, sum(_PLANTED), effort="fast", missing_values="unstored"), processor=True
+    )
     found = np.isin(result.columns, truth.columns).sum() + np.isin(result.rows, truth.rows).sum()
     i, j = (rng.integers(0, length, 100_000) for length in shape)
     expected = truth.at(i, j)
@@ -185,17 +176,9 @@ def _ratings(shape: tuple[int, int], n_ratings: int, rng: np.random.Generator) -
 
 
 def _ratio(name: str, work: Callable[[], Any], peer: Callable[[], Any], target: str) -> tuple[str, ...]:
-    with warnings.catch_warnings(), single_threaded_blas():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        work(), peer()  # compile
-        ours, theirs = (min(_spent(one) for _ in range(2)) for one in (work, peer))
+    with single_threaded_blas():
+        ours, theirs = (min(timed(one, processor=True)[0] for _ in range(3)) for one in (work, peer))
     return name, seconds(ours), seconds(theirs), f"{ours / theirs:.2f}x", target
-
-
-def _spent(work: Callable[[], Any]) -> float:
-    start = time.process_time()
-    work()
-    return time.process_time() - start
 
 
 if __name__ == "__main__":

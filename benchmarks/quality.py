@@ -6,13 +6,13 @@ prints for a separable or generalized separable method, and what ``method="auto"
 
 from __future__ import annotations
 
-import time
+from functools import partial
 from typing import get_args
 
 import gsnmf
-from benchmarks._measuring import machine_facts, main, print_table
+from benchmarks._measuring import main, print_table, timed
 from gsnmf.search.effort import Effort
-from reproduction.matrices import PaperMatrix, data_folder, missing_data, paper_matrix, paper_matrix_names
+from reproduction.matrices import PAPER_NAMES, PaperMatrix, data_folder, load, missing_data
 
 _QUICK = ("tr23", "tr11")
 
@@ -21,10 +21,8 @@ def run(quick: bool = False) -> None:
     """Measure and print; ``quick`` for two small matrices and without the largest effort."""
     data_folder()  # says at once if there is no data
     efforts: tuple[Effort, ...] = get_args(Effort)[: 2 if quick else 3]
-    names = _QUICK if quick else paper_matrix_names()
-    gsnmf.factorize([[1.0, 0.0, 2.0], [0.0, 1.0, 2.0], [0.0, 0.0, 1.0]], 2)  # compile
-    print(", ".join(f"{name} {value}" for name, value in machine_facts().items()))
-    rows = (_row(paper_matrix(name), efforts) for name in names if not missing_data(name))
+    names = _QUICK if quick else PAPER_NAMES
+    rows = (_row(load(name), efforts) for name in names if not missing_data(name))
     heading = ["matrix", "rank", "paper's best", *(f"{effort}, s" for effort in efforts)]
     print_table("quality in percent, and seconds with the weights", heading, rows)
 
@@ -32,9 +30,7 @@ def run(quick: bool = False) -> None:
 def _row(data: PaperMatrix, efforts: tuple[Effort, ...]) -> list[str]:
     cells = [data.name, str(data.rank), f"{data.best_published:.2f}"]
     for effort in efforts:
-        begin = time.perf_counter()
-        result = gsnmf.factorize(data.matrix, data.rank, effort=effort)
-        seconds = time.perf_counter() - begin
+        seconds, result = timed(partial(gsnmf.factorize, data.matrix, data.rank, effort=effort))
         cells.append(f"{100 * result.quality:.2f} ({result.rows.size}, {result.columns.size}) {seconds:.1f} s")
     return cells
 

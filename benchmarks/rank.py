@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 
 import gsnmf
-from benchmarks._measuring import machine_facts, main, print_table
+from benchmarks._measuring import main, print_table, timed
 from gsnmf.datasets import fully_random, planted
+from gsnmf.search.effort import Effort
 from gsnmf.support.arrays import RawMatrix
-from reproduction.matrices import PaperMatrix, missing_data, paper_matrix, paper_matrix_names
+from reproduction.matrices import PAPER_NAMES, PaperMatrix, load, missing_data
 
 RANK = 10
 """Rank of all planted matrices."""
@@ -44,16 +46,14 @@ def run(quick: bool = False) -> None:
 
 def measure(draws: int, *, quick: bool = False) -> None:
     """Measure and print, with a given number of matrices of each kind and noise level."""
-    gsnmf.choose_rank(np.random.default_rng(0).random((20, 20)), [2, 3], n_repeats=1)  # compile
-    print(", ".join(f"{name} {value}" for name, value in machine_facts().items()))
     heading = ["matrices", *(f"{noise:.0%} noise" for noise in NOISES), "processor seconds each"]
     print_table(f"rank {RANK} recommended, of {draws}", heading, _recovered(draws))
     print_table("pure noise, 100 x 100", ["rank", "how often"], _ranks_of_noise(draws))
     print_table("stability, 200 x 150 and pure noise", ["matrix", "came back", "agreement"], _stabilities(quick))
     print_table("cost, processor seconds", ["matrix", "fit of rank 30", "ranks 2 to 30", "times"], _costs(quick))
-    names = _QUICK_MATRICES if quick else paper_matrix_names()
+    names = _QUICK_MATRICES if quick else PAPER_NAMES
     heading = ["matrix", "paper's rank", "recommended", "left-out error", "largest tried", "stability", "seconds"]
-    rows = (_row(paper_matrix(name)) for name in names if not missing_data(name))
+    rows = (_row(load(name)) for name in names if not missing_data(name))
     print_table("the paper's matrices", heading, (row for row in rows if row))
 
 
@@ -89,13 +89,11 @@ def _costs(quick: bool) -> Iterator[list[str]]:
     matrices = {"200 x 150": _planted(6, 4, 0.1, 0), "fully random 100 x 100": _random(6, 4, 0.1, 0)}
     documents = _QUICK_MATRICES[0]
     if not (quick or missing_data(documents)):
-        matrices[documents] = paper_matrix(documents).matrix
+        matrices[documents] = load(documents).matrix
     for name, matrix in matrices.items():
-        began = time.process_time()
-        gsnmf.factorize(matrix, 30, effort="fast" if quick else "balanced")
-        fit = time.process_time() - began
-        gsnmf.choose_rank(matrix, effort="fast" if quick else "balanced")
-        chosen = time.process_time() - began - fit
+        effort: Effort = "fast" if quick else "balanced"
+        fit, _ = timed(partial(gsnmf.factorize, matrix, 30, effort=effort), processor=True)
+        chosen, _ = timed(partial(gsnmf.choose_rank, matrix, effort=effort), processor=True)
         yield [name, f"{fit:.1f}", f"{chosen:.1f}", f"{chosen / fit:.2g}"]
 
 
@@ -103,8 +101,7 @@ def _row(data: PaperMatrix) -> list[str]:
     stored = getattr(data.matrix, "nnz", data.matrix.size)
     if stored > _MOST_ENTRIES:
         return []
-    began = time.process_time()
-    choice = gsnmf.choose_rank(data.matrix, effort="fast")
+    spent, choice = timed(partial(gsnmf.choose_rank, data.matrix, effort="fast"), processor=True)
     at = int(np.flatnonzero(choice.ranks == choice.rank)[0])
     return [
         data.name,
@@ -113,7 +110,7 @@ def _row(data: PaperMatrix) -> list[str]:
         f"{choice.errors[at]:.1%}",
         "yes" if at == choice.ranks.size - 1 else "",
         f"{choice.stabilities[at]:.1%}",
-        f"{time.process_time() - began:.1f}",
+        f"{spent:.1f}",
     ]
 
 

@@ -19,14 +19,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 import gsnmf
-from benchmarks._cluster_model import Cluster, PassCost, Problem, pass_cost
-from benchmarks._measuring import load, machine_facts, main, megabytes, print_table, resident_bytes, seconds, take_turns
-from benchmarks._stored_matrix import StoredMatrix
+from benchmarks._large_matrices import Cluster, PassCost, Problem, StoredMatrix, pass_cost
+from benchmarks._measuring import main, megabytes, print_table, resident_bytes, seconds, take_turns, timed
 from gsnmf.factorization.path import Request, choose
-from gsnmf.functions import select
 from gsnmf.matrix import wrap
 from gsnmf.records import Selection, Weights
 from gsnmf.search.effort import Effort
@@ -91,7 +88,6 @@ def run(quick: bool) -> None:
     sizes = _QUICK if quick else _FULL
     if find_spec("distributed") is None:
         raise ModuleNotFoundError("this benchmark needs Dask: pip install 'gsnmf[scale]'")
-    print("\n".join(f"{name:<10} {fact}" for name, fact in machine_facts().items()), flush=True)
     growth(sizes)
     workers(sizes)
     if not quick:
@@ -99,7 +95,6 @@ def run(quick: bool) -> None:
     large(sizes)
     search(sizes)
     plan()
-    print(f"\nload at the end: {load()}")
 
 
 def growth(sizes: _Sizes) -> None:
@@ -158,10 +153,7 @@ def _product_seconds(store: StoredMatrix, n_processes: int) -> float:
 def _timed_products(store: StoredMatrix, repeats: int) -> float:
     chunk = store.chunk(0)
     vector = np.ones(chunk.shape[1])
-    start = time.perf_counter()
-    for _ in range(repeats):
-        chunk.T @ (chunk @ vector)
-    return time.perf_counter() - start
+    return timed(lambda: [chunk.T @ (chunk @ vector) for _ in range(repeats)])[0]
 
 
 def _processor_seconds(client: Any) -> float:
@@ -320,15 +312,12 @@ def _measured(store: StoredMatrix, method: str, rank: int) -> _Found:
 
 def _measured_in_memory(store: StoredMatrix, method: str, rank: int) -> _Found:
     matrix = store.whole()
-    start = time.perf_counter()
-    selection = select(matrix, rank, method=method)
-    elapsed = time.perf_counter() - start
+    elapsed, selection = timed(partial(gsnmf.select, matrix, rank, method=method))
     return _Found(store.entries, rank, elapsed, 2 * rank, 0.0, resident_bytes("VmHWM"), _picks(selection))
 
 
 def _measured_search(store: StoredMatrix, rank: int, effort: Effort) -> _Found:
     matrix = store.whole()
-    gsnmf.factorize(sp.eye_array(30, dtype=np.float32, format="csr"), 2, effort="fast")  # compile
     start, busy = time.perf_counter(), time.process_time()
     result = gsnmf.factorize(matrix, rank, effort=effort)
     elapsed, busy = time.perf_counter() - start, time.process_time() - busy

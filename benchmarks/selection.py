@@ -1,6 +1,6 @@
 """The fast path: choosing rows and columns by successive projection, and their weights, each against its peers.
 
-Every comparison is one of two contestants that take turns in this process, after compilation and warm-up; its target
+Every comparison is one of two contestants that take turns in this process, after a warm-up; its target
 is printed next to it. Peak memory is that of a fresh process, above what it holds when it starts, input included.
 """
 
@@ -17,8 +17,6 @@ import scipy.sparse as sp
 from benchmarks import _peers as peers
 from benchmarks._measuring import (
     Timing,
-    load,
-    machine_facts,
     main,
     matrix_bytes,
     megabytes,
@@ -26,6 +24,7 @@ from benchmarks._measuring import (
     print_table,
     seconds,
     take_turns,
+    yes,
 )
 from gsnmf.datasets import fully_random, planted
 from gsnmf.functions import select
@@ -93,9 +92,6 @@ _QUICK = _Sizes(
 def run(quick: bool) -> None:
     """Measure and print everything, in a few minutes; ``quick`` takes small matrices, whose figures mean little."""
     sizes = _QUICK if quick else _FULL
-    print("\n".join(f"{name:<10} {fact}" for name, fact in machine_facts().items()), flush=True)
-    if quick:
-        print("\nSmall matrices: the targets are those of the full run.")
     (m, n), rank = sizes.dense, sizes.rank
     print_table(f"Selection, dense {m} x {n}, rank {rank}", _HEADER, _dense_selection(sizes))
     print_table(f"GSPA and its floor, dense {m} x {n}, rank {rank}", _HEADER, _floor(sizes))
@@ -104,7 +100,6 @@ def run(quick: bool) -> None:
     print_table(f"Selection, sparse {m} x {n}, rank {rank}", _SPARSE_HEADER, _sparse_selection(sizes))
     (m, n), (r1, r2) = sizes.joint, sizes.joint_rank
     print_table(f"Weights of columns and rows, {m} x {n}, rank ({r1}, {r2})", _HEADER, _joint_weights(sizes))
-    print(f"\nload at the end: {load()}")
 
 
 def _dense_selection(sizes: _Sizes) -> list[list[str]]:
@@ -194,7 +189,7 @@ def _sparse_selection(sizes: _Sizes) -> list[list[str]]:
     for (name, work), timing in zip(works.items(), timings, strict=True):
         peak = peak_memory(work, matrix, partial(work, matrix[:100, :100]))
         multiple = peak / size
-        table.append([name, seconds(timing.best), megabytes(peak), f"{multiple:.1f}x", "< 4x", _yes(multiple < 4)])
+        table.append([name, seconds(timing.best), megabytes(peak), f"{multiple:.1f}x", "< 4x", yes(multiple < 4)])
     if sizes is _FULL:
         table.append(["SPA, Octave (quoted)", "610 ms", "143 MB", "in all", "", ""])
     return table
@@ -251,9 +246,9 @@ def _compared(
     times = [name, seconds(ours.best), prefix + seconds(theirs.best)]
     if at_most is not None:
         ratio = ours.best / theirs.best
-        return [*times, f"{ratio:.2f}x", f"<= {at_most:g}x", _yes(ratio <= at_most)]
+        return [*times, f"{ratio:.2f}x", f"<= {at_most:g}x", yes(ratio <= at_most)]
     ratio = theirs.best / ours.best
-    target = ["", ""] if at_least is None else [f">= {at_least:g}x", _yes(ratio >= at_least)]
+    target = ["", ""] if at_least is None else [f">= {at_least:g}x", yes(ratio >= at_least)]
     return [*times, f"{prefix}{ratio:.3g}x", *target]
 
 
@@ -271,10 +266,6 @@ def _picks(selection: Selection) -> _Picks:
 
 def _difference(weights: Floats, exact: Floats) -> float:
     return float(np.abs(weights - exact).max() / exact.max())
-
-
-def _yes(met: bool) -> str:
-    return "yes" if met else "no"
 
 
 if __name__ == "__main__":

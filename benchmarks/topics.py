@@ -18,10 +18,9 @@ topics that have most of their words.
 from __future__ import annotations
 
 import sys
-import time
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,18 +28,17 @@ import scipy.sparse as sp
 from sklearn import datasets
 from sklearn.cluster import KMeans
 from sklearn.decomposition import NMF, LatentDirichletAllocation
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 import gsnmf
-from benchmarks._measuring import load, machine_facts, main, print_table
+from benchmarks._measuring import main, print_table, timed
 from gsnmf.applications.topic_modelling.topic_words import document_coherence, strongest_words
 from gsnmf.estimators.grouping import learn_groups, mean_coefficients, strongest_component
 from gsnmf.matrix import wrap
 from gsnmf.search.effort import Effort
 from gsnmf.support.arrays import Doubles, Indices
-from reproduction.matrices import PaperMatrix, data_folder, missing_data, paper_matrix
+from reproduction.matrices import PaperMatrix, data_folder, load, missing_data
 from reproduction.published import DOCUMENT_NAMES
 
 _QUICK = ("tr23", "tr11")
@@ -74,12 +72,10 @@ def run(quick: bool = False) -> None:
     """Measure and print; ``quick`` for two small collections."""
     data_folder()  # says at once if there is no data
     names = [name for name in (_QUICK if quick else DOCUMENT_NAMES) if name not in _LEFT_OUT and not missing_data(name)]
-    gsnmf.factorize([[1.0, 0.0, 2.0], [0.0, 1.0, 2.0], [0.0, 0.0, 1.0]], 2)  # compile
-    print(", ".join(f"{name} {value}" for name, value in machine_facts().items()))
     outcomes: dict[str, dict[str, Outcome]] = {}
     for name in names:
         print(f"{name}: {len(outcomes) + 1} of {len(names)}", file=sys.stderr, flush=True)
-        outcomes[name] = measure(paper_matrix(name))
+        outcomes[name] = measure(load(name))
         for contestant, found in outcomes[name].items():  # so that an interrupted run is not lost
             figures = f"{found.information:.3f} {found.rand:.3f} {found.coherence:.3f} {found.seconds:.1f} s"
             print(f"  {contestant}: {figures}", file=sys.stderr, flush=True)
@@ -96,7 +92,6 @@ def run(quick: bool = False) -> None:
         _print(title, values, digits)
     compare_on_tables(_TABLES[:1] if quick else _TABLES)
     compare_on_many(*((300, 200, 3) if quick else (200_000, 100_000, 20)))
-    print(f"\nload at the end: {load()}")
 
 
 def compare_on_tables(names: Sequence[str]) -> None:
@@ -137,11 +132,7 @@ def compare_on_many(n_documents: int, n_words: int, n_topics: int) -> None:
     rows = []
     for name, model in contestants.items():
         print(f"{name} on {n_documents} documents", file=sys.stderr, flush=True)
-        begin = time.process_time()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            W = model.fit_transform(matrix)
-        spent = time.process_time() - begin
+        spent, W = timed(partial(model.fit_transform, matrix), processor=True)
         groups = model.labels_ if hasattr(model, "labels_") else _strengths(W, model).argmax(axis=1)
         figures = normalized_mutual_info_score(classes, groups), adjusted_rand_score(classes, groups)
         quality = gsnmf.metrics.quality(matrix, W, model.components_)
@@ -178,11 +169,7 @@ def measure(data: PaperMatrix) -> dict[str, Outcome]:
     rank = np.unique(classes).size
     outcomes: dict[str, Outcome] = {}
     for work in _CONTESTANTS:
-        begin = time.process_time()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            found = work(counts, weighted, rank)
-        seconds = time.process_time() - begin
+        seconds, found = timed(partial(work, counts, weighted, rank), processor=True)
         outcomes |= {name: _outcome(one, counts, classes, seconds) for name, one in found.items()}
     return outcomes
 

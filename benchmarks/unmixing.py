@@ -7,28 +7,26 @@ are used on all of them unchanged. Times are processor time.
 
 from __future__ import annotations
 
-import os
 import tempfile
-import time
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.optimize import nnls
 
-from benchmarks._measuring import load, machine_facts, main, megabytes, print_table, resident_bytes, seconds
+from benchmarks._measuring import main, megabytes, print_table, resident_bytes, seconds, timed, yes
 from gsnmf.applications.unmixing.abundances import fcls
 from gsnmf.applications.unmixing.spectral_distances import match_spectra
 from gsnmf.applications.unmixing.synthetic_scenes import planted_scene
 from gsnmf.applications.unmixing.unmix import unmix
 from gsnmf.nmf import minimum_volume
 from gsnmf.support.arrays import Doubles
-from reproduction.files import DATA_VARIABLE, data_folder
-from reproduction.matrices import load as load_data
+from reproduction.matrices import load, missing_data
 
 _SEEDS = 10
 """Seeds with which VCA is run; the mean of its results counts."""
@@ -54,7 +52,6 @@ _Contestant = Callable[[_Scene, int], Doubles]
 
 def run(quick: bool) -> None:
     """Measure and print everything; ``quick`` takes small planted scenes, two seeds, and no million pixels."""
-    print("\n".join(f"{name:<10} {fact}" for name, fact in machine_facts().items()), flush=True)
     scenes = _scenes(quick)
     header = ("method", *(scene.name for scene in scenes), "mean", f"abundance error, {scenes[0].name}", "time")
     title = "Mean spectral angle to the true endmembers in degrees"
@@ -69,7 +66,6 @@ def run(quick: bool) -> None:
             ("endmembers", "processor time", "peak memory", "mean angle", "target", "met"),
             [_million()],
         )
-    print(f"\nload at the end: {load()}")
 
 
 def _scenes(quick: bool) -> list[_Scene]:
@@ -81,7 +77,7 @@ def _scenes(quick: bool) -> list[_Scene]:
         "damaged": {"n_outliers": 12, "n_dead": 12},
     }
     scenes = []
-    if not quick and os.environ.get(DATA_VARIABLE) and (data_folder() / "jasper.npz").is_file():
+    if not (quick or missing_data("jasper")):
         scenes.append(_jasper())
     for seed, (name, setting) in enumerate(settings.items()):
         planted = planted_scene(np.random.default_rng(seed), shape=shape, **setting)
@@ -90,7 +86,7 @@ def _scenes(quick: bool) -> list[_Scene]:
 
 
 def _jasper() -> _Scene:
-    jasper = load_data("jasper")
+    jasper = load("jasper")
     matrix = np.asarray(jasper.matrix)
     cube = np.moveaxis(matrix.reshape(len(matrix), 100, 100, order="F"), 0, 2)
     maps = np.moveaxis(jasper.extra["H_true"].reshape(-1, 100, 100, order="F"), 0, 2)
@@ -104,15 +100,12 @@ def _qualities(scenes: list[_Scene], n_seeds: int) -> Iterator[list[str]]:
         for scene in scenes:
             runs = []
             for seed in range(n_seeds if random else 1):
-                started = time.process_time()
                 try:
-                    with warnings.catch_warnings():
-                        warnings.simplefilter("ignore")
-                        found = contestant(scene, seed)
+                    took, found = timed(partial(contestant, scene, seed), processor=True)
                 except ModuleNotFoundError as error:
                     failure = f"{error.name} is not installed"
                     break
-                spent += (time.process_time() - started) / (n_seeds if random else 1)
+                spent += took / (n_seeds if random else 1)
                 runs.append(_measure(scene, found))
             if failure:
                 break
@@ -199,25 +192,20 @@ def _abundance_times(n_pixels: int) -> Iterator[list[str]]:
         rng = np.random.default_rng(r)
         endmembers = rng.random((r, 198))
         pixels = rng.dirichlet(np.full(r, 0.5), n_pixels) @ endmembers + 0.02 * rng.standard_normal((n_pixels, 198))
-        fcls(pixels[:100], endmembers)  # compile
-        ours, found = _timed(fcls, pixels, endmembers)
-        theirs, expected = _timed(_nnls_loop, pixels, endmembers)
+        ours, found = _best(fcls, pixels, endmembers)
+        theirs, expected = _best(_nnls_loop, pixels, endmembers)
         ratio = theirs / ours
         difference = float(np.abs(found - expected).max())
         yield [
-            str(r), seconds(ours), seconds(theirs), f"{ratio:.1f}x", "10x", "yes" if ratio >= 10 else "no",
+            str(r), seconds(ours), seconds(theirs), f"{ratio:.1f}x", "10x", yes(ratio >= 10),
             f"{difference:.1e}",
         ]  # fmt: skip
 
 
-def _timed(solve: Callable[..., Doubles], pixels: Doubles, endmembers: Doubles) -> tuple[float, Doubles]:
-    """The least processor time of two runs, and what they find."""
-    spent = []
-    for _ in range(2):
-        started = time.process_time()
-        found = solve(pixels, endmembers)
-        spent.append(time.process_time() - started)
-    return min(spent), found
+def _best(solve: Callable[..., Doubles], pixels: Doubles, endmembers: Doubles) -> tuple[float, Doubles]:
+    """The faster of two runs in processor time, and what it finds."""
+    runs = [timed(partial(solve, pixels, endmembers), processor=True) for _ in range(2)]
+    return min(runs, key=itemgetter(0))
 
 
 def _nnls_loop(pixels: Doubles, endmembers: Doubles) -> Doubles:
@@ -240,12 +228,12 @@ def _million() -> list[str]:
             cube[row] = np.maximum(mixed + 0.01 * rng.standard_normal(mixed.shape), 0.0)
         cube.flush()
         del cube
-        started, before = time.process_time(), resident_bytes("VmRSS")
-        result = unmix(path, 6)
-        elapsed, peak = time.process_time() - started, resident_bytes("VmHWM") - before
+        before = resident_bytes("VmRSS")
+        elapsed, result = timed(partial(unmix, path, 6), processor=True)
+        peak = resident_bytes("VmHWM") - before
     angle = float(match_spectra(result.endmembers, small.endmembers)[1].mean())
     met = elapsed < 300 and peak < 4e9
-    return ["6", seconds(elapsed), megabytes(peak), f"{angle:.2f}", "5 minutes, 4 GB", "yes" if met else "no"]
+    return ["6", seconds(elapsed), megabytes(peak), f"{angle:.2f}", "5 minutes, 4 GB", yes(met)]
 
 
 if __name__ == "__main__":

@@ -1,27 +1,24 @@
-"""The paper's experiments: one module per figure or table, each with its studies in ``STUDIES``.
+"""The experiments of the paper, with the matrices and methods that only they use.
 
-A study is run once and serves one or several parts, the figures and tables that ``make reproduce`` knows by name.
+J. Pan and N. Gillis, Generalized Separable Nonnegative Matrix Factorization, IEEE TPAMI 43 (2021),
+doi:10.1109/TPAMI.2019.2956046.
+
+Figures 1 to 6 are in `reproduction.synthetic`, tables 1 and 2 in `reproduction.documents`, tables 3 and 4 and figures
+7 to 14 in `reproduction.faces`, properties 5 and 9 and example 1 in `reproduction.theory`, and two applications that
+the paper names in `reproduction.applications`. Each module has its studies in ``STUDIES``. A study is run once and
+serves one or several parts, the figures and tables that ``make reproduce`` knows by name.
 """
 
 from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
+from typing import TYPE_CHECKING
 
-from reproduction._study import Study
+if TYPE_CHECKING:
+    from reproduction.study import Study
 
-_MODULES = (
-    "synthetic",
-    "documents",
-    "document_topics",
-    "faces",
-    "face_pictures",
-    "compression",
-    "non_uniqueness",
-    "gspa_failure",
-    "hyperspectral",
-    "audio",
-)
+_MODULES = ("synthetic", "documents", "faces", "theory", "applications")
 
 
 @cache

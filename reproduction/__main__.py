@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import argparse
-import os
+import datetime
+import shutil
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import joblib
+
+import gsnmf
+from benchmarks._measuring import machine_facts
 from gsnmf.support.formatting import text_table
-from reproduction import part_names
-from reproduction._page import verdicts
-from reproduction._reproduce import reproduce, write_docs
-from reproduction._runner import Report
-from reproduction._study import Section, Settings, Study
+from reproduction import find_study, part_names, studies
+from reproduction.pictures import need_matplotlib
+from reproduction.report import Section, environment_lines, page, verdicts
+from reproduction.study import Report, Settings, Study, environments, forget_trials, note_environment, run_trials
 
 _SECONDS_BETWEEN_LINES = 30.0
+_SEED = "follows from the experiment, the noise level and the number of the matrix"
+_PAPER = (
+    "J. Pan and N. Gillis, *Generalized Separable Nonnegative Matrix Factorization*, IEEE TPAMI 43(5), 2021, "
+    "[doi:10.1109/TPAMI.2019.2956046](https://doi.org/10.1109/TPAMI.2019.2956046), reproduced by `make reproduce`."
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -32,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     earlier = parser.add_mutually_exclusive_group()
     earlier.add_argument("--replot", action="store_true", help="run nothing; draw what was measured before")
     earlier.add_argument("--fresh", action="store_true", help="discard what was measured before")
-    add("--workers", type=int, default=_cores(), help="processes; by default one per core")
+    add("--workers", type=int, default=joblib.cpu_count(), help="processes; by default one per core")
     add("--docs", type=Path, help="also write reproduction.md, with its pictures, to this folder")
     asked = parser.parse_args(arguments)
     if asked.list:
@@ -55,13 +64,84 @@ def main(arguments: Sequence[str] | None = None) -> None:
         )
     except (FileNotFoundError, ModuleNotFoundError) as error:  # no results to draw, or no Matplotlib
         sys.exit(str(error))
-    for _, section in sections:
+    for section in sections:
         _print_section(section)
-    if any(section.claims for _, section in sections):
-        print(f"\nStatements of the paper: {verdicts([section for _, section in sections])}.")
+    if any(section.claims for section in sections):
+        print(f"\nStatements of the paper: {verdicts(sections)}.")
     print(f"Page: {asked.out / 'index.md'}")
     if asked.docs is not None:
         print(f"Documentation: {write_docs(asked.docs, sections, asked.out)}")
+
+
+def reproduce(
+    names: Sequence[str],
+    out: Path,
+    settings: Settings,
+    *,
+    workers: int = 1,
+    replot: bool = False,
+    fresh: bool = False,
+    report: Callable[[Study], Report],
+) -> list[Section]:
+    """Run what is not in the output folder yet, draw, and write ``index.md``; return the sections.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Figures and tables, as `reproduction.part_names` has them.
+    out : path
+        Folder of results (``results``), pictures (``figures``) and the page.
+    settings : Settings
+    workers : int
+        Processes.
+    replot : bool
+        Run nothing; present what is there.
+    fresh : bool
+        Discard earlier results of the studies that are asked for.
+    report : callable
+        Called with a study; returns what is called after each of its trials.
+    """
+    need_matplotlib()  # before hours of work, not after
+    wanted = {find_study(name).name for name in names}
+    chosen = [study for study in studies() if study.name in wanted]
+    facts = {"seed": _SEED, "quick": settings.quick, "workers": workers}
+    for study in [] if replot else chosen:
+        if fresh:
+            forget_trials(study.name, out)
+        began = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        if run_trials(study, settings, out, workers=workers, report=report(study)):
+            run = {"study": study.name, "began": began, "gsnmf": gsnmf.__version__, **machine_facts(), **facts}
+            note_environment(out, run)
+    sections = [
+        section
+        for study in chosen
+        for section in study.sections([part for part in study.parts if part in names], out, settings)
+    ]
+    if not sections:
+        raise FileNotFoundError(f"There are no results of {', '.join(wanted)} in {out}; run without --replot first.")
+    _write_page(out / "index.md", sections, out, figures="figures")
+    return sections
+
+
+def write_docs(docs: Path, sections: Sequence[Section], out: Path) -> Path:
+    """``reproduction.md`` in a folder of documentation, with its pictures in ``reproduction``; return its path.
+
+    Pictures that show entries of data sets are left out, because the data may not be published with the library.
+    """
+    pictures = docs / "reproduction"
+    pictures.mkdir(parents=True, exist_ok=True)
+    for figure in [figure for section in sections for figure in section.figures if not figure.of_data]:
+        shutil.copyfile(out / "figures" / f"{figure.name}.png", pictures / f"{figure.name}.png")
+    path = docs / "reproduction.md"
+    _write_page(path, sections, out, figures="reproduction", shows_data=False)
+    return path
+
+
+def _write_page(path: Path, sections: Sequence[Section], out: Path, *, figures: str, shows_data: bool = True) -> None:
+    introduction = [_PAPER, *environment_lines(environments(out))]
+    text = page("The paper, reproduced", introduction, sections, figures=figures, shows_data=shows_data)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
 
 
 def _progress(study: Study) -> Report:
@@ -70,7 +150,7 @@ def _progress(study: Study) -> Report:
     first: int | None = None
     terminal = sys.stdout.isatty()
 
-    def report(done: int, total: int, trial: str) -> None:
+    def report(done: int, total: int) -> None:
         nonlocal last, first
         now = time.monotonic()
         first = done if first is None else first
@@ -94,10 +174,6 @@ def _print_section(section: Section) -> None:
             print("\n".join(["", *text_table(table.header, table.rows), table.caption, ""]))
     for claim in section.claims:
         print(f"{claim.verdict}: {claim.statement}. {claim.numbers}")
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 if __name__ == "__main__":

@@ -1,18 +1,26 @@
-"""Table 1: quality on fifteen document collections.
+"""Tables 1 and 2: quality on fifteen document collections, and the words and documents that are chosen.
 
-As in the paper, hierarchical clustering preselects 500 documents and 500 words, each scaled by the square root of the
-size of its cluster. GSPA, GS-FGM and the three kinds of SPA choose among them; weights and quality are those of the
-whole matrix. NMF, minimum-volume NMF, truncated SVD and auto see the whole matrix.
+Table 1: as in the paper, hierarchical clustering preselects 500 documents and 500 words, each scaled by the square root
+of the size of its cluster. GSPA, GS-FGM and the three kinds of SPA choose among them; weights and quality are those of
+the whole matrix. NMF, minimum-volume NMF, truncated SVD and auto see the whole matrix.
+
+Table 2: the available copy of TDT30 lacks words and titles; numbers and the classes of documents stand for them. Other
+collections, whose words are known, show what such a choice tells a reader.
 """
 
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
+import scipy.sparse as sp
 
-from reproduction import _tables as tables
-from reproduction._methods import LABELS
-from reproduction._study import Claim, Results, Section, Table
+from gsnmf.support.arrays import Indices
+from reproduction import tables
+from reproduction.matrices import PaperMatrix, load
+from reproduction.methods import LABELS, choose, choose_among_candidates
 from reproduction.published import COLUMNS, DOCUMENT_NAMES, DOCUMENT_SECONDS, SELECTING, Published, published
+from reproduction.report import Claim, Section, Table
+from reproduction.study import Key, Measurement, Record, Results, Settings, Study
 
 _QUICK = ("tr11", "tr23")
 _ENOUGH = 10
@@ -20,7 +28,7 @@ _ENOUGH = 10
 
 
 def _present(part: str, results: Results) -> Section:
-    found = tables.entries(results.records)
+    found = tables.entries(results.table)
     names = tables.shown_names(DOCUMENT_NAMES, found, results.missing)
     return Section(
         title="Table 1: document data sets",
@@ -150,6 +158,80 @@ def _times(found: tables.Entries, names: list[str]) -> Claim:
     )
 
 
+_CHOSEN_FROM = ("TDT30", "NG10", "reviews", "tr41")
+_QUICKLY_FROM = ("tr23",)
+_CHOOSING = ("gs-fgm", "auto")
+
+
+def _collections(settings: Settings) -> tuple[str, ...]:
+    return _QUICKLY_FROM if settings.quick else _CHOSEN_FROM
+
+
+def _measure_choice(key: Key, settings: Settings) -> Measurement:
+    data = load(key[0], folder=settings.data)
+    found, _ = choose_among_candidates(data.matrix, data.rank, preselected=True)
+    records: list[Record] = []
+    for method in _CHOOSING:
+        columns, rows = found["gs-fgm"][:2] if method == "gs-fgm" else choose(data.matrix, "auto", data.rank)
+        records += [
+            {"dataset": data.name, "method": method, **r} for r in (*_words(data, columns), *_texts(data, rows))
+        ]
+    return Measurement(records)
+
+
+def _words(data: PaperMatrix, columns: Indices) -> list[Record]:
+    counts = sp.csc_array(data.matrix)
+    records = []
+    for place, column in enumerate(columns.tolist(), start=1):
+        by_class = np.bincount(np.asarray(data.labels), weights=counts[:, [column]].toarray().ravel())
+        top = int(np.argmax(by_class))
+        name = data.terms[column] if data.terms else f"word {column}"
+        shown = f"{name} ({_class(data, top)} {100 * by_class[top] / max(by_class.sum(), 1.0):.0f} %)"
+        records.append({"kind": "words", "place": place, "index": column, "shown": shown})
+    return records
+
+
+def _texts(data: PaperMatrix, rows: Indices) -> list[Record]:
+    return [
+        {
+            "kind": "documents",
+            "place": place,
+            "index": row,
+            "shown": f"{_class(data, int(np.asarray(data.labels)[row]))} (document {row})",
+        }
+        for place, row in enumerate(rows.tolist(), start=1)
+    ]
+
+
+def _class(data: PaperMatrix, label: int) -> str:
+    return data.class_names[label - 1] if data.class_names else str(label)
+
+
+def _present_choice(part: str, results: Results) -> Section:
+    shown = []
+    known = set(results.table["dataset"]) if not results.table.empty else set()
+    for name in [n for n in (*_CHOSEN_FROM, *_QUICKLY_FROM) if n in known]:
+        for method in _CHOOSING:
+            chosen = results.table.query("dataset == @name and method == @method")
+            rows = [_listed(chosen, kind) for kind in ("documents", "words")]
+            shown.append(Table(("kind", "chosen"), rows, f"{name}, {LABELS[method]}"))
+    return Section(
+        title="Table 2: words and documents that were chosen",
+        text=[
+            "Each word is followed by the class in which it occurs most, and the share of its occurrences there; a "
+            "document is named by its class and its number. The available copy of TDT30 has numbers in place of "
+            "words, so the paper's list (4 documents, 26 words) cannot be compared word by word.",
+            *tables.missing_text(results.missing),
+        ],
+        tables=shown,
+    )
+
+
+def _listed(chosen: pd.DataFrame, kind: str) -> list[str]:
+    own = chosen[chosen["kind"] == kind].sort_values("place")["shown"]
+    return [f"{kind} ({own.size})", ", ".join(own)]
+
+
 STUDIES = (
     tables.table_study(
         "documents",
@@ -158,5 +240,13 @@ STUDIES = (
         _QUICK,
         _present,
         preselected=True,
+    ),
+    Study(
+        name="document-topics",
+        parts={"document-topics": "table 2: words and documents chosen from TDT30 and other collections"},
+        trials=lambda settings: [(name,) for name in _collections(settings)],
+        measure=_measure_choice,
+        present=_present_choice,
+        datasets=_collections,
     ),
 )

@@ -8,27 +8,26 @@ the ground truth before the distance is computed (`gsnmf.metrics.rescale_factors
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from gsnmf.datasets import Planted, fully_random, middle_points
 from gsnmf.metrics import accuracy, distance_to_ground_truth, rescale_factors
-from gsnmf.support.arrays import Floats
-from reproduction._claims import middle_claims, random_claims
-from reproduction._curves import Curves
-from reproduction._figures import draw_lines, line_style, picture
-from reproduction._methods import FACTORIZATIONS, LABELS, OURS, REMARK, Outcome, run_method
-from reproduction._study import Figure, Key, Measurement, Record, Results, Section, Settings, Study, Table, Value
+from reproduction.methods import FACTORIZATIONS, LABELS, OURS, REMARK, Outcome, run_method
+from reproduction.pictures import draw_lines, line_style, picture
+from reproduction.report import Figure, Section, Table
+from reproduction.study import Key, Measurement, Record, Results, Settings, Study
+from reproduction.synthetic_claims import averages, middle_claims, random_claims
 
 EPSILONS = np.logspace(-3, 0, 20)
 
 PAPER = ("gs-fgm", "gspa", "spa-both", "spa-columns", "spa-rows", "nmf", "minimum-volume")
 SHOWN = (*PAPER, *OURS)
 
-_COLUMNS = ("level", "epsilon", "matrix", "method", "accuracy", "error", "distance", "converged", "seconds")
 _N_MATRICES = 25
 _QUICK_LEVELS, _QUICK_MATRICES = (0, 6, 11, 13, 17, 19), 3
 
@@ -70,23 +69,18 @@ def _trials(settings: Settings) -> list[Key]:
 
 
 def _measure(kind: str, key: Key, settings: Settings) -> Measurement:
-    level, number = int(key[0]), int(key[1])
+    level, number = key
     truth = matrix(kind, level, number)
     pair = truth.columns.size, truth.rows.size
-    records: list[Record] = []
+    records = []
     for method in (*SHOWN, *REMARK):
         outcome = run_method(truth.matrix, method, sum(pair) if method == "auto" else pair, effort="fast", seed=number)
-        record: dict[str, Value] = {
-            "level": level,
-            "epsilon": float(EPSILONS[level]),
-            "matrix": number,
-            "method": method,
-        }
-        records.append(record | _quality(truth, outcome, method))
+        trial = {"level": level, "epsilon": float(EPSILONS[level]), "matrix": number, "method": method}
+        records.append(trial | _quality(truth, outcome, method))
     return Measurement(records)
 
 
-def _quality(truth: Planted, outcome: Outcome, method: str) -> dict[str, Value]:
+def _quality(truth: Planted, outcome: Outcome, method: str) -> Record:
     factors = outcome.W, outcome.H
     if method in FACTORIZATIONS:
         factors = rescale_factors(*factors, truth.W, truth.H)
@@ -103,67 +97,65 @@ def _quality(truth: Planted, outcome: Outcome, method: str) -> dict[str, Value]:
 
 
 def _present(kind: str, first_figure: int, part: str, results: Results) -> Section:
-    curves = Curves.of(results.records)
     quantity = part.partition("-")[2]
+    means = averages(results.table, quantity)
     number = first_figure + list(_QUANTITIES).index(quantity)
-    per_level = sorted(set(curves.n_matrices.values()))
-    matrices = f"{per_level[0]} to {per_level[-1]}" if len(per_level) > 1 else str(per_level[0])
+    per_level = results.table.groupby("epsilon")["matrix"].nunique()
+    fewest, most = per_level.min(), per_level.max()
+    matrices = f"{fewest} to {most}" if most > fewest else str(most)
     subject = f"{_QUANTITIES[quantity]} on {_MATRICES[kind]}"
-    figures = [_draw(kind, part, quantity, curves, results)]
+    figures = [_draw(kind, part, quantity, means, results)]
     if quantity == "accuracy":
-        figures.append(_draw_remark(kind, curves, results))
+        figures.append(_draw_remark(kind, means, results))
     if kind == "random":
-        claims = random_claims(quantity, curves)
+        claims = random_claims(quantity, results.table)
     else:
-        claims = middle_claims(quantity, curves, Curves.of(results.other("random")))
+        claims = middle_claims(quantity, results.table, results.other("random"))
     return Section(
         title=f"Figure {number}: {subject}",
-        text=[f"{curves.epsilons.size} noise levels, {matrices} matrices each. {_NOTES[quantity]}"],
-        tables=[_means_table(quantity, curves), *([_cost_table(results.records)] if quantity == "accuracy" else [])],
+        text=[f"{len(means)} noise levels, {matrices} matrices each. {_NOTES[quantity]}"],
+        tables=[_means_table(quantity, means), *([_cost_table(results.table)] if quantity == "accuracy" else [])],
         figures=figures,
         claims=claims,
     )
 
 
-def _draw(kind: str, part: str, quantity: str, curves: Curves, results: Results) -> Figure:
-    means = curves.means(quantity)
-    shown = {method: means[method] for method in SHOWN if method in means}
+def _draw(kind: str, part: str, quantity: str, means: pd.DataFrame, results: Results) -> Figure:
+    scale = 100.0 if quantity == "accuracy" else 1.0
+    shown = scale * means[[method for method in SHOWN if method in means]]
     caption = f"{_QUANTITIES[quantity].capitalize()} on {_MATRICES[kind]}."
-    with picture(results.out / "figures", part, (7.0, 4.2)) as (figure, grid):
+    with picture(results.out, part, (7.0, 4.2)) as (figure, grid):
         axes = grid[0, 0]
-        scale = 100.0 if quantity == "accuracy" else 1.0
-        draw_lines(axes, curves.epsilons, {method: scale * values for method, values in shown.items()})
+        draw_lines(axes, shown)
         axes.set(xscale="log", xlabel="noise level ε", ylabel=f"{_QUANTITIES[quantity]}{' (%)' * (scale > 1)}")
         if quantity == "accuracy":
             axes.set_ylim(0, 104)
-            _zoom(axes, kind, curves.epsilons, shown)
+            _zoom(axes, kind, shown)
         else:
             axes.set_yscale("log")
         figure.legend(loc="outside right center")
     return Figure(part, caption)
 
 
-def _zoom(axes: Any, kind: str, epsilons: Floats, shown: dict[str, Floats]) -> None:
+def _zoom(axes: Any, kind: str, shown: pd.DataFrame) -> None:
     """The paper's inset: which methods are exactly at 100 percent."""
     (left, right), (low, high) = _ZOOM[kind]
     inset = axes.inset_axes((0.08, 0.08, 0.5, 0.28))
-    draw_lines(inset, epsilons, {method: 100 * values for method, values in shown.items()})
+    draw_lines(inset, shown)
     inset.set(xscale="log", xlim=(left, right), ylim=(100 * low, 100 * high))
     inset.tick_params(labelsize=7)
     inset.set_title("zoom near 100 %", fontsize=7, fontweight="normal")
     inset.patch.set_edgecolor("#999999")
 
 
-def _draw_remark(kind: str, curves: Curves, results: Results) -> Figure:
-    means = curves.means("accuracy")
+def _draw_remark(kind: str, means: pd.DataFrame, results: Results) -> Figure:
     name = f"{kind}-remark"
-    with picture(results.out / "figures", name, (7.0, 2.5), ncols=3, sharey=True) as (figure, grid):
+    with picture(results.out, name, (7.0, 2.5), ncols=3, sharey=True) as (figure, grid):
         for axes, way in zip(grid[0], ("both", "columns", "rows"), strict=True):
             for family in ("spa", "snpa", "xray", "fgnsr"):
-                values = means.get(f"{family}-{way}")
-                if values is not None:
-                    style = line_style(family)
-                    axes.plot(curves.epsilons, 100 * values, label=family.upper(), markerfacecolor="white", **style)
+                if (method := f"{family}-{way}") in means:
+                    values = 100 * means[method]
+                    axes.plot(values, label=family.upper(), markerfacecolor="white", **line_style(family))
             title = {"both": "columns and rows (*)", "columns": "columns (-C)", "rows": "rows (-R)"}[way]
             axes.set(xscale="log", xlabel="noise level ε", ylim=(0, 104), title=title)
         grid[0, 0].set_ylabel("average accuracy (%)")
@@ -171,25 +163,22 @@ def _draw_remark(kind: str, curves: Curves, results: Results) -> Figure:
     return Figure(name, "The remark in section 5: SNPA, XRAY and FGNSR in place of SPA.")
 
 
-def _means_table(quantity: str, curves: Curves) -> Table:
-    means = curves.means(quantity)
+def _means_table(quantity: str, means: pd.DataFrame) -> Table:
     methods = [method for method in SHOWN if method in means]
     scale, digits = (100.0, 2) if quantity == "accuracy" else (1.0, 4)
     rows = [
-        [f"{epsilon:.3g}", *(f"{scale * means[method][level]:.{digits}f}" for method in methods)]
-        for level, epsilon in enumerate(curves.epsilons)
+        [f"{epsilon:.3g}", *(f"{scale * value:.{digits}f}" for value in level)]
+        for epsilon, level in zip(means.index, means[methods].to_numpy(), strict=True)
     ]
     caption = f"{_QUANTITIES[quantity].capitalize()}{' in percent' if scale > 1 else ''}, by noise level."
     return Table(("ε", *(LABELS[method] for method in methods)), rows, caption, long=True)
 
 
-def _cost_table(records: Sequence[Record]) -> Table:
-    seconds: dict[str, list[float]] = {}
-    for record in records:
-        seconds.setdefault(str(record["method"]), []).append(float(record["seconds"] or 0.0))
-    rows = [[LABELS[method], f"{np.mean(values):.3f}", f"{np.max(values):.3f}"] for method, values in seconds.items()]
-    total = sum(np.mean(values) for values in seconds.values())
-    caption = f"Seconds per matrix on one thread, without weights; {total:.2f} for all methods together."
+def _cost_table(table: pd.DataFrame) -> Table:
+    seconds = table.groupby("method", sort=False)["seconds"].agg(["mean", "max"])
+    rows = [[LABELS[str(method)], f"{mean:.3f}", f"{longest:.3f}"] for method, mean, longest in seconds.itertuples()]
+    total = f"{seconds['mean'].sum():.2f}"
+    caption = f"Seconds per matrix on one thread, without weights; {total} for all methods together."
     return Table(("method", "mean seconds", "longest"), rows, caption, long=True)
 
 
@@ -201,8 +190,6 @@ def _study(kind: str, first_figure: int) -> Study:
     return Study(
         name=kind,
         parts=parts,
-        columns=_COLUMNS,
-        text=("method",),
         trials=_trials,
         measure=partial(_measure, kind),
         present=partial(_present, kind, first_figure),

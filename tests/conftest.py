@@ -103,7 +103,7 @@ def jasper():
 @pytest.fixture(scope="session")
 def paper():
     """Reader of the paper's matrices; tests that use it are skipped where the files are not at hand."""
-    from reproduction.matrices import DATA_VARIABLE, missing_data, paper_matrix
+    from reproduction.matrices import DATA_VARIABLE, load, missing_data
 
     if not os.environ.get(DATA_VARIABLE):
         pytest.skip(f"the paper's data: {DATA_VARIABLE} names no folder")
@@ -113,7 +113,7 @@ def paper():
         if reason := missing_data(name):
             pytest.skip(reason)
         if name not in known:
-            known[name] = paper_matrix(name)
+            known[name] = load(name)
         return known[name]
 
     return read

@@ -1,14 +1,15 @@
 """The paper's experiments with few trials: what is stored, resumed, drawn and stated; not how good the numbers are."""
 
-import csv
-import json
+import os
 import signal
 import subprocess
 import sys
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import psutil
 import pytest
 
@@ -16,25 +17,28 @@ from gsnmf.datasets import middle_points
 from gsnmf.metrics import distance_to_ground_truth, rescale_factors
 from processes import all_ended
 from reproduction import find_study, part_names, studies, synthetic
-from reproduction.__main__ import main
-from reproduction._claims import middle_claims, random_claims
-from reproduction._curves import Curves
-from reproduction._figures import montage
-from reproduction._page import page
-from reproduction._reproduce import present, reproduce, write_docs
-from reproduction._runner import run_trials
-from reproduction._store import Store, add_environment, environments
-from reproduction._study import Claim, Figure, Measurement, Section, Settings, Table
-from reproduction._tables import Entry, explain
-from reproduction.audio import nearest_note, pitch
-from reproduction.files import FILES
-from reproduction.gspa_failure import smallest_trace
-from reproduction.hyperspectral import spectral_angles
-from reproduction.matrices import load, missing_data, paper_matrix_names
-from reproduction.non_uniqueness import non_unique
+from reproduction.__main__ import main, reproduce, write_docs
+from reproduction.applications import nearest_note, pitch, spectral_angles
+from reproduction.matrices import FILES, PAPER_NAMES, load, missing_data
+from reproduction.pictures import montage
 from reproduction.published import DOCUMENT_NAMES, FACE_NAMES, published
+from reproduction.report import Claim, Figure, Section, Table, page
+from reproduction.study import (
+    Measurement,
+    Settings,
+    environments,
+    forget_trials,
+    load_trials,
+    note_environment,
+    run_trials,
+    save_trial,
+)
 from reproduction.synthetic import EPSILONS, SHOWN, matrix
+from reproduction.synthetic_claims import middle_claims, random_claims
+from reproduction.tables import Entry, explain
+from reproduction.theory import non_unique, smallest_trace
 
+ROOT = Path(__file__).parents[2]
 TINY = Settings(levels=(0, 13), n_matrices=1)
 
 ISSUE = [
@@ -44,20 +48,13 @@ ISSUE = [
 ]
 
 
-def silent(study):
-    return lambda done, total, trial: None
+def silent(done, total):
+    """Reports nothing."""
 
 
-def store_of(study, folder):
-    return Store(folder / "results", study.name, study.columns, study.text)
-
-
-def numbers(store):
-    """Everything that was measured but the times."""
-    return {
-        trial: [{k: v for k, v in record.items() if "seconds" not in k} for record in records]
-        for trial, records in store.load().items()
-    }
+def numbers(out):
+    """Everything that was measured on matrices of middle points but the times."""
+    return load_trials("middle", out)[0].drop(columns="seconds")
 
 
 @contextmanager
@@ -74,7 +71,7 @@ def middle(tmp_path_factory):
     out = tmp_path_factory.mktemp("middle")
     parts = ["middle-accuracy", "middle-error", "middle-distance"]
     with small_matrices():
-        return out, reproduce(parts, out, TINY, report=silent)
+        return out, reproduce(parts, out, TINY, report=lambda study: silent)
 
 
 def test_every_figure_and_table_has_a_name():
@@ -103,83 +100,78 @@ def test_full_study_has_all_trials_and_quick_a_part_of_them():
 
 def test_results_pictures_and_page(middle):
     out, sections = middle
-    with (out / "results" / "middle.csv").open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    assert len(rows) == 2 * 18
-    assert {row["method"] for row in rows} >= set(SHOWN)
+    table = pd.read_csv(out / "results" / "middle.csv")
+    assert len(table) == 2 * 18
+    assert set(table["method"]) >= set(SHOWN)
     for name in ("middle-accuracy", "middle-error", "middle-distance", "middle-remark"):
         assert (out / "figures" / f"{name}.png").stat().st_size > 10_000
         assert "<svg" in (out / "figures" / f"{name}.svg").read_text(encoding="utf-8")
     text = (out / "index.md").read_text(encoding="utf-8")
     for expected in ("Figure 4", "Figure 6", "**holds**", "figures/middle-error.png", "GS-FGM", "processor"):
         assert expected in text
-    assert [len(section.claims) > 0 for _, section in sections] == [True] * 3
-    environment = json.loads((out / "results" / "environment.json").read_text(encoding="utf-8"))
-    assert environment[0]["study"] == "middle"
-    assert {"gsnmf", "processor", "libraries", "seed"} <= set(environment[0])
+    assert all(section.claims for section in sections)
+    (environment,) = environments(out)
+    assert environment["study"] == "middle"
+    assert {"gsnmf", "processor", "libraries", "seed"} <= set(environment)
 
 
 @pytest.mark.long
 def test_numbers_do_not_depend_on_the_number_of_workers(tmp_path):
     """For matrices of the paper's size."""
-    study = find_study("middle")
-    alone, parallel = store_of(study, tmp_path / "alone"), store_of(study, tmp_path / "parallel")
-    assert run_trials(study, TINY, alone, workers=1, report=silent(study)) == 2
-    assert run_trials(study, TINY, parallel, workers=2, report=silent(study)) == 2
-    expected = numbers(alone)
-    for trial, records in numbers(parallel).items():
-        for found, record in zip(records, expected[trial], strict=True):
-            assert found.keys() == record.keys()
-            for name, value in record.items():  # kernels compiled in two processes may round differently
-                assert found[name] == (pytest.approx(value, rel=1e-6) if isinstance(value, float) else value)
+    for workers in (1, 2):
+        assert run_trials(find_study("middle"), TINY, tmp_path / str(workers), workers=workers, report=silent) == 2
+    pd.testing.assert_frame_equal(numbers(tmp_path / "1"), numbers(tmp_path / "2"), rtol=1e-6)
 
 
 def test_a_killed_run_goes_on_where_it_was(middle, tmp_path):
-    """The last trial is cut off in the middle of a line, as a crash leaves it."""
-    study, whole = find_study("middle"), (middle[0] / "results" / "middle.csv").read_bytes()
-    lines = whole.splitlines(keepends=True)
-    path = tmp_path / "results" / "middle.csv"
-    path.parent.mkdir()
-    path.write_bytes(b"".join(lines[:-6]) + lines[-6][:20])
-    store, seen = store_of(study, tmp_path), []
-    assert len(store.load()) == 1
+    """One trial is finished; of the other there is what a kill leaves: a file under a temporary name."""
+    first, second = sorted((middle[0] / "results" / "middle").iterdir())
+    folder = tmp_path / "results" / "middle"
+    folder.mkdir(parents=True)
+    (folder / first.name).write_bytes(first.read_bytes())
+    (folder / f".{second.name}.draft").write_bytes(second.read_bytes()[:1000])
+    assert set(numbers(tmp_path)["level"]) == {0}
+    seen = []
     with small_matrices():
-        assert run_trials(study, TINY, store, workers=1, report=lambda done, total, trial: seen.append(done)) == 1
-    assert seen == [1, 2]
-    assert numbers(store) == numbers(store_of(study, middle[0]))
-    assert run_trials(study, TINY, store, workers=1, report=silent(study)) == 0
+        run = partial(run_trials, find_study("middle"), TINY, tmp_path, workers=1)
+        assert run(report=lambda done, total: seen.append((done, total))) == 1
+    assert seen == [(1, 2), (2, 2)]
+    pd.testing.assert_frame_equal(numbers(tmp_path), numbers(middle[0]))
+    assert run(report=silent) == 0
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 @pytest.mark.long
 def test_killed_process_leaves_finished_trials_and_no_workers(tmp_path):
     """A kill, which nothing can catch, while two workers measure."""
-    program = (
-        "import sys; from pathlib import Path; from reproduction import find_study; "
-        "from reproduction._runner import run_trials; from reproduction._store import Store; "
-        "from reproduction._study import Settings; s = find_study('middle'); "
-        "run_trials(s, Settings(), Store(Path(sys.argv[1]), s.name, s.columns, s.text), workers=2, "
-        "report=lambda done, total, trial: print(done, flush=True))"
-    )
     script = tmp_path / "study.py"
-    script.write_text(f"if __name__ == '__main__':\n    {program}\n", encoding="utf-8")
+    script.write_text(
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from reproduction import find_study\n"
+        "from reproduction.study import Settings, run_trials\n"
+        "if __name__ == '__main__':\n"
+        "    run_trials(find_study('middle'), Settings(), Path(sys.argv[1]), workers=2,\n"
+        "        report=lambda done, total: print(done, flush=True))\n",
+        encoding="utf-8",
+    )
     command = [sys.executable, str(script), str(tmp_path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+    quiet = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+    with subprocess.Popen(command, env=os.environ | {"PYTHONPATH": str(ROOT)}, **quiet) as process:
         try:
             reported = [int(process.stdout.readline()) for _ in range(2)]
             workers = [child.pid for child in psutil.Process(process.pid).children()]
         finally:
             process.kill()
-    study = find_study("middle")
     assert reported == [0, 1]
-    assert len(Store(tmp_path, study.name, study.columns, study.text).load()) >= 1
+    assert not load_trials("middle", tmp_path)[0].empty
     assert len(workers) >= 2
     assert all_ended(workers)
 
 
 def test_replot_needs_no_computation(middle, monkeypatch, capsys):
     out, _ = middle
-    monkeypatch.setattr("reproduction._reproduce.run_trials", None)
+    monkeypatch.setattr("reproduction.__main__.run_trials", None)
     (out / "figures" / "middle-error.png").unlink()
     main(["middle-error", "--replot", "--out", str(out)])
     assert (out / "figures" / "middle-error.png").exists()
@@ -188,7 +180,7 @@ def test_replot_needs_no_computation(middle, monkeypatch, capsys):
 
 def test_documentation_page(middle, tmp_path):
     out, sections = middle
-    shown = [*sections, (find_study("faces"), Section("Faces", figures=[Figure("a-face", "A face.", of_data=True)]))]
+    shown = [*sections, Section("Faces", figures=[Figure("a-face", "A face.", of_data=True)])]
     path = write_docs(tmp_path / "docs", shown, out)
     text = path.read_text(encoding="utf-8")
     assert path.name == "reproduction.md"
@@ -259,8 +251,8 @@ def test_load_says_what_is_missing(tmp_path, monkeypatch):
         load("moon", folder=tmp_path)
     assert "la1.npz" in missing_data("la12", tmp_path)
     assert "cbcl.npz is needed, and GSNMF_DATA names no folder. It should hold" in missing_data("CBCL")
-    assert all(missing_data(name, tmp_path) for name in paper_matrix_names())
-    assert all(file.contents and file.published for file in FILES.values())
+    assert all(missing_data(name, tmp_path) for name in PAPER_NAMES)
+    assert all(contents and source for contents, source in FILES.values())
 
 
 @pytest.mark.parametrize(("name", "shape"), [("jasper", (198, 10000)), ("piano", (129, 586)), ("swimmer", (220, 256))])
@@ -302,7 +294,7 @@ def test_differences_are_explained(dataset, method, quality, size, reason):
 
 def synthetic_records(**accuracies):
     methods = ("gs-fgm", "gspa", "spa-both", "spa-columns", "spa-rows", "nmf", "minimum-volume")
-    return [
+    records = [
         {
             "epsilon": float(EPSILONS[level]),
             "matrix": number,
@@ -315,13 +307,14 @@ def synthetic_records(**accuracies):
         for number in range(2)
         for k, method in enumerate(methods)
     ]
+    return pd.DataFrame(records)
 
 
 def test_claims_on_made_up_results():
-    as_the_paper = Curves.of(synthetic_records(gs_fgm=1.0, gspa=0.97, spa_both=0.8, spa_columns=0.45, spa_rows=0.5))
+    as_the_paper = synthetic_records(gs_fgm=1.0, gspa=0.97, spa_both=0.8, spa_columns=0.45, spa_rows=0.5)
     verdicts = [claim.verdict for claim in random_claims("accuracy", as_the_paper)]
     assert verdicts == ["holds"] * 5 + ["cannot be checked"] * 3
-    otherwise = Curves.of(synthetic_records(gs_fgm=0.975, gspa=1.0, spa_both=0.4, spa_columns=0.45, spa_rows=0.6))
+    otherwise = synthetic_records(gs_fgm=0.975, gspa=1.0, spa_both=0.4, spa_columns=0.45, spa_rows=0.6)
     verdicts = [claim.verdict for claim in random_claims("accuracy", otherwise)]
     assert verdicts[:5] == ["does not hold"] * 5
     lowest = random_claims("accuracy", otherwise)[1]
@@ -330,27 +323,24 @@ def test_claims_on_made_up_results():
     assert [claim.holds for claim in random_claims("error", as_the_paper)] == [True, False]
     assert [claim.holds for claim in middle_claims("accuracy", as_the_paper, otherwise)][:5] == [True] * 5
     assert [claim.holds for claim in middle_claims("error", as_the_paper, otherwise)] == [True, False, False]
-    distances = middle_claims("distance", as_the_paper, Curves.of([]))
+    distances = middle_claims("distance", as_the_paper, pd.DataFrame())
     assert [claim.holds for claim in distances] == [True, True, None, None]
 
 
-def test_store_refuses_what_it_does_not_know(tmp_path):
-    store = Store(tmp_path, "s", ("a", "name"), text=("name",))
-    store.begin()
-    store.append(("x", 1), Measurement([{"a": 0.1, "name": "nan"}, {"a": None, "name": "0"}], {"v": np.arange(3)}))
-    assert store.load() == {"x/001": [{"a": 0.1, "name": "nan"}, {"a": None, "name": "0"}]}
-    assert store.arrays(("x", 1))["v"].tolist() == [0, 1, 2]
-    with pytest.raises(ValueError, match="must have the columns"):
-        store.append(("x", 2), Measurement([{"a": 1.0}]))
-    with pytest.raises(ValueError, match="another version of gsnmf; use another output folder, or --fresh"):
-        Store(tmp_path, "s", ("a", "b")).load()
-    store.clear()
-    assert store.load() == {}
+def test_trials_are_kept(tmp_path):
+    for number in (10, 2):
+        save_trial("s", ("x", number), Measurement([{"a": number, "name": "nan"}], {"v": np.arange(3)}), tmp_path)
+    table, arrays = load_trials("s", tmp_path)
+    assert table.to_dict("list") == {"a": [2, 10], "name": ["nan", "nan"]}
+    assert arrays["x", 10]["v"].tolist() == [0, 1, 2]
+    forget_trials("s", tmp_path)
+    assert load_trials("s", tmp_path)[0].empty
 
 
 def test_environments_are_kept(tmp_path):
+    (tmp_path / "results").mkdir()
     for number in range(2):
-        add_environment(tmp_path, {"study": "s", "number": number})
+        note_environment(tmp_path, {"study": "s", "number": number})
     assert [run["number"] for run in environments(tmp_path)] == [0, 1]
 
 
@@ -438,19 +428,16 @@ def rng():
 def test_tables_of_made_up_results(name, tmp_path):
     """Every claim of the tables, on the paper's own figures."""
     study = find_study(name)
-    store = store_of(study, tmp_path)
-    store.begin()
     for dataset in FACE_NAMES if name == "faces" else DOCUMENT_NAMES:
         line = published(dataset)
         for number, (method, quality) in enumerate([*line.quality.items(), ("auto", line.best)]):
             size = line.sizes.get("gs-fgm" if method == "spa-both" else method, (0, 0))
             same = method == "gspa" and quality == line.quality["gs-fgm"]
-            record = dict.fromkeys(study.columns)
-            record |= {"dataset": dataset, "method": method, "rank": line.rank, "quality": quality, "seconds": 1.0}
+            record = {"dataset": dataset, "method": method, "rank": line.rank, "quality": quality, "seconds": 1.0}
             record |= {"n_rows": size[0], "n_columns": size[1], "converged": True}
-            record |= {"rows": "0", "columns": "1" if same or method == "gs-fgm" else f"1 {number}"}
-            store.append((dataset, method), Measurement([record]))
-    sections = present(study, list(study.parts), tmp_path, Settings(data=tmp_path))
+            record |= {"rows": [0], "columns": [1] if same or method == "gs-fgm" else [1, number]}
+            save_trial(name, (dataset, method), Measurement([record]), tmp_path)
+    sections = study.sections(list(study.parts), tmp_path, Settings(data=tmp_path))
     claims = {claim.statement: claim for section in sections for claim in section.claims}
     for statement, claim in claims.items():
         if "longest on Yale" in statement or "same solution" in statement:

@@ -5,7 +5,7 @@ import pytest
 from scipy.sparse.linalg import svds
 
 import gsnmf
-from reproduction.matrices import data_folder, paper_matrix, paper_matrix_names
+from reproduction.matrices import PAPER_NAMES, data_folder, load
 
 
 def svd_quality(matrix, rank):
@@ -13,7 +13,7 @@ def svd_quality(matrix, rank):
     return 100 * (1 - np.sqrt(1 - (singular**2).sum() / (matrix * matrix).sum()))
 
 
-@pytest.mark.parametrize("name", paper_matrix_names())
+@pytest.mark.parametrize("name", PAPER_NAMES)
 def test_truncated_svd_identifies_the_matrix(paper, name):
     data = paper(name)
     quality = svd_quality(data.matrix, data.rank)
@@ -46,8 +46,8 @@ def test_missing_data_says_what_to_do(monkeypatch, tmp_path):
     with pytest.raises(FileNotFoundError, match="set GSNMF_DATA to the folder"):
         data_folder()
     with pytest.raises(FileNotFoundError, match=r"cbcl\.npz is not in"):
-        paper_matrix("CBCL", folder=tmp_path)
+        load("CBCL", folder=tmp_path)
     with pytest.raises(FileNotFoundError, match="does not exist"):
-        paper_matrix("CBCL", folder=tmp_path / "nowhere")
+        load("CBCL", folder=tmp_path / "nowhere")
     with pytest.raises(ValueError, match="name must be one of NG10"):
-        paper_matrix("cbcl", folder=tmp_path)
+        load("moon", folder=tmp_path)

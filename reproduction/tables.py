@@ -2,46 +2,19 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
-import numpy as np
+import pandas as pd
 
-from gsnmf.matrix import wrap_in_memory
-from gsnmf.support.arrays import Indices, RawMatrix
-from reproduction._methods import LABELS, Outcome, choose, fitted, run_method, warm_up
-from reproduction._study import (
-    Claim,
-    Key,
-    Measurement,
-    Record,
-    Results,
-    Section,
-    Settings,
-    Study,
-    Table,
-    Value,
-)
-from reproduction.matrices import PaperMatrix, missing_data, paper_matrix
-from reproduction.preselection import preselect
+from reproduction.matrices import PaperMatrix, load
+from reproduction.methods import LABELS, Outcome, choose_among_candidates, fitted, run_method
 from reproduction.published import COLUMNS, DOCUMENT_NAMES, SELECTING, Published, published
+from reproduction.report import Claim, Section, Table
+from reproduction.study import Key, Measurement, Record, Results, Settings, Study
 
-_RECORD = (
-    "dataset",
-    "method",
-    "rank",
-    "n_rows",
-    "n_columns",
-    "quality",
-    "seconds",
-    "preselection_seconds",
-    "converged",
-    "rows",
-    "columns",
-)
 _GROUPS = ("minimum-volume", "selection", "auto", "nmf", "svd")
 """Trials of one matrix, the longest first: all selections of the paper together, because SPA* takes its sizes from
 GS-FGM.
@@ -54,8 +27,6 @@ SIGNIFICANT = 2.0
 ROUNDING = 0.0051
 """Percent by which equal figures can differ in print."""
 _CLOSE = 0.15
-
-_N_CANDIDATES = 500
 
 _OTHER_MATRIX = {
     "TDT30": "another version of the data, with 36771 terms instead of 19528",
@@ -106,73 +77,26 @@ def table_study(
     return Study(
         name=name,
         parts=parts,
-        columns=_RECORD,
-        text=("dataset", "method", "rows", "columns"),
-        trials=lambda settings: [
-            (name, group) for group in _GROUPS for name in at_hand(quick if settings.quick else names, settings)
-        ],
+        trials=lambda settings: [(name, group) for group in _GROUPS for name in (quick if settings.quick else names)],
         measure=partial(_measure, preselected=preselected),
         present=present,
-        missing=lambda settings: not_at_hand(quick if settings.quick else names, settings),
+        datasets=lambda settings: quick if settings.quick else names,
     )
-
-
-def at_hand(names: Iterable[str], settings: Settings) -> list[str]:
-    """Matrices whose files can be read."""
-    return [name for name in names if not missing_data(name, settings.data)]
-
-
-def not_at_hand(names: Iterable[str], settings: Settings) -> dict[str, str]:
-    """Matrices whose files cannot be read, and why."""
-    reasons = {name: missing_data(name, settings.data) for name in names}
-    return {name: reason for name, reason in reasons.items() if reason}
 
 
 def _measure(key: Key, settings: Settings, *, preselected: bool) -> Measurement:
     """Run one group of methods on one matrix."""
-    name, group = str(key[0]), str(key[1])
-    data = paper_matrix(name, folder=settings.data)
-    if group == "selection":
-        return Measurement(_selections(data, preselected))
-    outcome = run_method(data.matrix, group, data.rank)
-    return Measurement([_record(data, group, outcome)])
-
-
-def choose_among_candidates(
-    matrix: RawMatrix, rank: int, *, preselected: bool
-) -> tuple[dict[str, tuple[Indices, Indices, float]], float]:
-    """The paper's five selections with their seconds, by method, and the seconds of the preselection.
-
-    If ``preselected``, among 500 columns and 500 rows that stand for all (`reproduction.preselection`).
-    """
-    warm_up()
-    m, n = matrix.shape
-    begin = time.perf_counter()
-    rows, columns, reduced = np.arange(m), np.arange(n), matrix
-    if preselected:
-        held = wrap_in_memory(matrix)
-        candidates = preselect(held, _N_CANDIDATES, _N_CANDIDATES)
-        rows, columns, reduced = candidates.rows, candidates.columns, candidates.reduced(held)
-    preselection_seconds = time.perf_counter() - begin
-    found: dict[str, tuple[Indices, Indices, float]] = {}
-    pair: int | tuple[int, int] = rank
-    for method in ("gspa", "gs-fgm", "spa-both", "spa-columns", "spa-rows"):
-        begin = time.perf_counter()
-        chosen_columns, chosen_rows = choose(reduced, method, pair)
-        found[method] = columns[chosen_columns], rows[chosen_rows], time.perf_counter() - begin
-        if method == "gs-fgm":
-            pair = chosen_columns.size, chosen_rows.size
-    return found, preselection_seconds
-
-
-def _selections(data: PaperMatrix, preselected: bool) -> list[Record]:
-    found, preselection_seconds = choose_among_candidates(data.matrix, data.rank, preselected=preselected)
-    return [
-        _record(
-            data, method, fitted(data.matrix, columns, rows, seconds), preselection_seconds if preselected else None
-        )
-        for method, (columns, rows, seconds) in found.items()
-    ]
+    name, group = key
+    data = load(name, folder=settings.data)
+    if group != "selection":
+        return Measurement([_record(data, group, run_method(data.matrix, group, data.rank))])
+    found, spent = choose_among_candidates(data.matrix, data.rank, preselected=preselected)
+    return Measurement(
+        [
+            _record(data, method, fitted(data.matrix, columns, rows, seconds), spent if preselected else None)
+            for method, (columns, rows, seconds) in found.items()
+        ]
+    )
 
 
 def _record(data: PaperMatrix, method: str, outcome: Outcome, preselection_seconds: float | None = None) -> Record:
@@ -186,24 +110,24 @@ def _record(data: PaperMatrix, method: str, outcome: Outcome, preselection_secon
         "seconds": outcome.seconds,
         "preselection_seconds": preselection_seconds,
         "converged": bool(outcome.converged),
-        "rows": _listed(outcome.rows),
-        "columns": _listed(outcome.columns),
+        "rows": outcome.rows.tolist(),
+        "columns": outcome.columns.tolist(),
     }
 
 
-def entries(records: Sequence[Record]) -> dict[tuple[str, str], Entry]:
+def entries(table: pd.DataFrame) -> dict[tuple[str, str], Entry]:
     """All entries, by data set and method."""
     found = {}
-    for record in records:
-        line, method = published(str(record["dataset"])), str(record["method"])
+    for record in table.to_dict("records"):
+        line, method = published(record["dataset"]), record["method"]
         found[line.name, method] = Entry(
             dataset=line.name,
             method=method,
-            quality=_number(record["quality"]),
-            size=(int(_number(record["n_rows"])), int(_number(record["n_columns"]))),
-            seconds=_number(record["seconds"]),
-            rows=_indices(record["rows"]),
-            columns=_indices(record["columns"]),
+            quality=record["quality"],
+            size=(record["n_rows"], record["n_columns"]),
+            seconds=record["seconds"],
+            rows=frozenset(record["rows"]),
+            columns=frozenset(record["columns"]),
             paper=line.quality.get(method),
             paper_size=_paper_size(line, method),
         )
@@ -320,15 +244,3 @@ def _paper_size(line: Published, method: str) -> tuple[int, int] | None:
 
 def _size(size: tuple[int, int] | None) -> str:
     return f"({size[0]}, {size[1]})" if size else ""
-
-
-def _listed(indices: Indices) -> str:
-    return " ".join(map(str, indices.tolist()))
-
-
-def _indices(value: Value) -> frozenset[int]:
-    return frozenset(int(index) for index in str(value or "").split())  # text, so that "0" is not empty
-
-
-def _number(value: Value) -> float:
-    return float(cast("float", value))

@@ -1,17 +1,64 @@
-"""A page in Markdown, and plain text for the terminal, from sections."""
+"""What a study shows: sections with figures, tables and checked statements, and a page of them in Markdown."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
-
-from reproduction._study import Claim, Section, Table
 
 _ROWS_SHOWN = 8
 _CHARACTERS_SHOWN = 1000
 """Tables with more rows or more text than these are folded."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Cells of text under a header."""
+
+    header: tuple[str, ...]
+    rows: Sequence[Sequence[str]]
+    caption: str = ""
+    long: bool = False
+    """Whether a page should fold it, and a terminal leave it out."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A picture that was saved as PNG and SVG under this name."""
+
+    name: str
+    caption: str
+    of_data: bool = False
+    """Whether it shows entries of a data set, which may not be published with the library."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement of the paper and what was found; ``holds`` is None if there are too few results to tell."""
+
+    statement: str
+    holds: bool | None
+    numbers: str
+
+    @property
+    def verdict(self) -> str:
+        """In words."""
+        return "cannot be checked" if self.holds is None else "holds" if self.holds else "does not hold"
+
+
+@dataclass(frozen=True)
+class Section:
+    """One figure or table of the paper, reproduced."""
+
+    title: str
+    text: Sequence[str] = ()
+    tables: Sequence[Table] = ()
+    figures: Sequence[Figure] = ()
+    claims: Sequence[Claim] = ()
+    files: Sequence[str] = ()
+    """Other files that were written, relative to the output folder."""
 
 
 def page(
@@ -43,17 +90,12 @@ def page(
                 blocks.append(f"![{figure.caption}]({figures}/{figure.name}.png)\n\n*{figure.caption}*")
         blocks.extend(section.text)
         if section.claims:
-            blocks.append(claims_table(section.claims))
+            rows = [(claim.statement, f"**{claim.verdict}**", claim.numbers) for claim in section.claims]
+            blocks.append(_lines(Table(("the paper says", "", "measured"), rows)))
         blocks.extend(map(_table, section.tables))
         if section.files and shows_data:
             blocks.append("Files: " + ", ".join(f"[{file}]({file})" for file in section.files))
     return "\n\n".join(block for block in blocks if block) + "\n"
-
-
-def claims_table(claims: Sequence[Claim]) -> str:
-    """Statements of the paper with their verdicts, as a table in Markdown."""
-    rows = [(claim.statement, f"**{claim.verdict}**", claim.numbers) for claim in claims]
-    return _lines(Table(("the paper says", "", "measured"), rows))
 
 
 def environment_lines(runs: Sequence[Mapping[str, object]]) -> list[str]:

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+import pandas as pd
 
 from gsnmf.support.arrays import Floats
-from reproduction._methods import LABELS
+from reproduction.methods import LABELS
 
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 BLUE, VERMILION, PURPLE, GREY = "#0072B2", "#D55E00", "#CC79A7", "#7F7F7F"
@@ -63,8 +64,8 @@ def need_matplotlib() -> None:
 
 
 @contextmanager
-def picture(folder: Path, name: str, size: tuple[float, float], **grid: Any) -> Iterator[tuple[Any, Any]]:
-    """A figure and its axes (an array of ``nrows`` x ``ncols``), saved as PNG and SVG in ``folder`` at the end."""
+def picture(out: Path, name: str, size: tuple[float, float], **grid: Any) -> Iterator[tuple[Any, Any]]:
+    """A figure and its axes (an array of ``nrows`` x ``ncols``), saved as PNG and SVG in ``out / "figures"``."""
     need_matplotlib()
     import matplotlib
     from matplotlib.figure import Figure
@@ -75,6 +76,7 @@ def picture(folder: Path, name: str, size: tuple[float, float], **grid: Any) -> 
         figure = Figure(figsize=size)
         axes = figure.subplots(squeeze=False, **grid)
         yield figure, axes
+        folder = out / "figures"
         folder.mkdir(parents=True, exist_ok=True)
         figure.savefig(folder / f"{name}.png", metadata={"Software": None})
         figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
@@ -85,10 +87,10 @@ def line_style(method: str) -> dict[str, Any]:
     return _LINES.get(method) or _LINES[method.partition("-")[0]]
 
 
-def draw_lines(axes: Any, x: Floats, curves: dict[str, Floats]) -> None:
-    """One line per method."""
-    for method, values in curves.items():
-        axes.plot(x, values, label=LABELS[method], markerfacecolor="white", **line_style(method))
+def draw_lines(axes: Any, table: pd.DataFrame) -> None:
+    """One line per column, which has the name of a method, over the index."""
+    for method, values in table.items():
+        axes.plot(values, label=LABELS[str(method)], markerfacecolor="white", **line_style(str(method)))
 
 
 def show_image(axes: Any, image: Floats, title: str = "", *, cmap: str = "gray", **limits: Any) -> None:
