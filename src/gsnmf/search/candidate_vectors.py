@@ -1,4 +1,4 @@
-"""The candidates of a search as vectors: held as an array, or read from a sparse matrix of long columns when needed."""
+"""The candidates of a search as vectors: an array, or a sparse array where most entries are zero."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gsnmf.matrix.protocol import Matrix
 from gsnmf.support.arrays import Doubles, Floats, Indices, Vectors
 
 LONG = 1 << 17
-"""With more rows or columns than this, candidates stay in the sparse matrix, and products keep its precision."""
+"""With more rows or columns than this, selections of a sparse matrix stay sparse, and products keep its precision."""
 _THIN = 0.1
 """Up to this fraction of nonzero entries, products with these alone are faster."""
 
@@ -45,12 +45,12 @@ class CandidateVectors(ABC):
 
 def candidate_vectors(matrix: Matrix) -> CandidateVectors:
     """An empty collection, in the form that suits the matrix."""
-    if not isinstance(matrix, InMemoryMatrix) or not sp.issparse(matrix.submatrix(np.empty(0, dtype=np.intp))):
-        return _DenseVectors(matrix)
-    if max(matrix.shape) >= LONG:
-        return _SparseVectors(matrix)
     m, n = matrix.shape
-    return _CompressedVectors(matrix) if matrix.n_stored <= _THIN * m * n else _DenseVectors(matrix)
+    if isinstance(matrix, InMemoryMatrix) and sp.issparse(matrix.submatrix(np.empty(0, dtype=np.intp))):
+        long = max(m, n) >= LONG
+        if long or matrix.n_stored <= _THIN * m * n:
+            return _SparseVectors(matrix, long)
+    return _DenseVectors(matrix)
 
 
 class _DenseVectors(CandidateVectors):
@@ -70,12 +70,14 @@ class _DenseVectors(CandidateVectors):
         return np.array(self._rows.array[positions].T, order="C")
 
 
-class _CompressedVectors(CandidateVectors):
-    """Columns of which only the nonzero entries are held."""
+class _SparseVectors(CandidateVectors):
+    """Columns of which only the nonzero entries are held; selections of long ones stay sparse."""
 
-    def __init__(self, matrix: InMemoryMatrix) -> None:
-        self._matrix = matrix
+    def __init__(self, matrix: InMemoryMatrix, long: bool) -> None:
+        self._matrix, self._long = matrix, long
         self._rows: Any = sp.csr_array((0, matrix.shape[0]), dtype=np.float64)
+        if long:
+            self.precision = matrix.dtype
 
     def extend(self, indices: Indices) -> Doubles:
         new: Any = self._matrix.submatrix(indices).T.astype(np.float64)
@@ -91,36 +93,12 @@ class _CompressedVectors(CandidateVectors):
     def as_columns(self, positions: Indices) -> Doubles:
         return np.array(self._rows[positions].toarray().T, order="C")
 
-
-class _SparseVectors(CandidateVectors):
-    """Columns that stay in the matrix and are read from it."""
-
-    def __init__(self, matrix: InMemoryMatrix) -> None:
-        self._matrix = matrix
-        self.precision = matrix.dtype
-        self._indices: Indices = np.empty(0, dtype=np.intp)
-
-    def extend(self, indices: Indices) -> Doubles:
-        self._indices = np.concatenate([self._indices, indices])
-        return self._matrix.gram_rows(indices)
-
-    def dot(self, block: Doubles, at: int | None = None) -> Doubles:
-        indices = self._indices if at is None else self._indices[at : at + 1]
-        products = np.zeros((indices.size, block.shape[1]))
-        if block.shape[1]:
-            products[:] = self._columns(indices).T @ block
-        return products if at is None else np.asarray(products[0])
-
-    def as_columns(self, positions: Indices) -> Doubles:
-        return np.asarray(self._columns(self._indices[positions]).toarray(order="C"))
-
-    def of_unit_length(self, positions: Indices, lengths: Doubles) -> sp.csr_array:
-        columns = self._columns(self._indices[positions]).tocsr()
+    def of_unit_length(self, positions: Indices, lengths: Doubles) -> Vectors:
+        if not self._long:
+            return super().of_unit_length(positions, lengths)
+        columns: sp.csr_array = self._rows[positions].T.tocsr()
         columns.data /= lengths[columns.indices]
         return columns
-
-    def _columns(self, indices: Indices) -> sp.csc_array:
-        return self._matrix.submatrix(indices).astype(np.float64, copy=False)  # type: ignore[return-value]
 
 
 class GrowingRows:
