@@ -112,15 +112,15 @@ def automatic_search(
     'error is zero'
     """
     limits = limits or (constraints or Constraints()).resolve(matrix.shape, rank)
-    search = Search(matrix, limits, effort, time_limit=time_limit, progress=progress)
+    search = _Search(matrix, limits, effort, time_limit=time_limit, progress=progress)
     try:
         return search.run()
     except KeyboardInterrupt as interrupt:
-        cast("Any", interrupt).best_so_far = search.result() if search.started else None
+        cast("Any", interrupt).best_so_far = search.result() if search.best.known else None
         raise
 
 
-class Search:
+class _Search:
     """A search that can be asked for the best so far at any time: see `automatic_search`."""
 
     def __init__(
@@ -140,18 +140,13 @@ class Search:
         none = np.empty(0, dtype=np.intp)
         work = Work(self._stages[-1].work, Clock(time.monotonic() + check_time_limit(time_limit)))
         self._trials = Trials(Candidates(matrix, none, none), self.limits, work)
-        self._best = Incumbent(self._trials, progress or log_progress, self._stages[-1].work)
-        self._starts = Starts(self._best)
+        self.best = Incumbent(self._trials, progress or log_progress, self._stages[-1].work)
+        self._starts = Starts(self.best)
         self._perturbations = self._perturbations_kept = 0
         self._settled: State | None = None
         """The best selection, if it was improved thoroughly."""
         self._optimal = False
         self._ended_nearby = False
-
-    @property
-    def started(self) -> bool:
-        """Whether there is a best selection yet."""
-        return self._best.known
 
     def run(self) -> SearchResult:
         """Go through all stages."""
@@ -159,15 +154,15 @@ class Search:
             for stage in self._stages:
                 self._trials.work.limit = stage.work
                 self._run(stage)
-                if self._best.exact or self._trials.work.out_of_time:
+                if self.best.exact or self._trials.work.out_of_time:
                     break
-            if not self._best.exact and not self._trials.work.out_of_time:
-                self._best.offer(self._trials.polish(self._best.state, 1e-4, 100), self._stages[-1])
+            if not self.best.exact and not self._trials.work.out_of_time:
+                self.best.offer(self._trials.polish(self.best.state, 1e-4, 100), self._stages[-1])
         return self.result()
 
     def result(self) -> SearchResult:
         """The best so far."""
-        state, trials = self._best.state, self._trials
+        state, trials = self.best.state, self._trials
         candidates = trials.candidates
         record = SearchRecord(
             effort=self.effort,
@@ -186,7 +181,7 @@ class Search:
 
     @property
     def _end(self) -> EndReason:
-        if self._best.exact:
+        if self.best.exact:
             return "error is zero"
         if self._trials.work.out_of_time:
             return "time limit"
@@ -195,7 +190,7 @@ class Search:
     def _run(self, stage: Stage) -> None:
         self._starts.add_candidates(stage)
         self._starts.make_starts(stage)
-        if self._best.exact or not self._trials.work.left():
+        if self.best.exact or not self._trials.work.left():
             return
         self._optimal = self._ended_nearby = False
         self._settled = None  # there are more candidates now
@@ -206,7 +201,7 @@ class Search:
         """The new starts and the best so far, each after a few exchanges, best first."""
         work = self._trials.work
         starts = self._starts.distinct(stage)
-        extremes = self._best.promising_extremes() if stage.patience else []
+        extremes = self.best.promising_extremes() if stage.patience else []
         left = max(0.0, stage.work - work.spent)
         share, until = _STARTING * left / (len(starts) + len(extremes)), work.spent + _STARTING_AT_MOST * left
         found = starts[:1]
@@ -221,7 +216,7 @@ class Search:
 
     def _improve_extreme(self, n_columns: int, share: float) -> Chain:
         """Exchanges from the best selection with this number of columns that keep the number."""
-        _, columns, rows = self._best.extremes[n_columns]
+        _, columns, rows = self.best.extremes[n_columns]
         limits = self.limits.with_columns(n_columns)
 
         def improve_within(trials: Trials) -> State:
@@ -235,7 +230,7 @@ class Search:
         """The results of independent chains, each offered as the best."""
         found = self._trials.run_chains(chains)
         for state in found:
-            self._best.offer(state, stage)
+            self.best.offer(state, stage)
         return found
 
     def _refine(self, stage: Stage, states: list[State]) -> None:
@@ -244,7 +239,7 @@ class Search:
         if stage.patience == 0:
             for state in states[: stage.n_refined]:
                 better, self._ended_nearby = improve_thoroughly(self._trials, state)
-                self._best.offer(better, stage)
+                self.best.offer(better, stage)
             return
         share = _REFINING * max(0.0, stage.work - work.spent) / stage.n_refined
         settled: list[State] = []
@@ -257,23 +252,23 @@ class Search:
 
         for batch in batches(states[: stage.n_refined], self._trials.n_chains()):
             self._run_and_offer([partial(refine, state=state) for state in batch], stage)
-        self._settled = next((state for state in settled if state is self._best.state), None)
+        self._settled = next((state for state in settled if state is self.best.state), None)
         self._settle(stage)
 
     def _settle(self, stage: Stage) -> bool:
         """Improve the best selection thoroughly, unless that was done; return whether nothing better was found."""
-        before = self._best.state
+        before = self.best.state
         if before is not self._settled:
             better, done = improve_thoroughly(self._trials, before)
-            self._best.offer(better, stage)
-            self._settled = self._best.state if done else None
-        return self._best.state.squared_error >= (1.0 - PROGRESS) * before.squared_error
+            self.best.offer(better, stage)
+            self._settled = self.best.state if done else None
+        return self.best.state.squared_error >= (1.0 - PROGRESS) * before.squared_error
 
     def _perturb(self, stage: Stage) -> None:
         """Perturb the best selection and exchange from there, until the work is spent or nothing better turns up."""
         trials = self._trials
         stale = 0
-        while stage.patience and trials.work.left() and not self._best.exact:
+        while stage.patience and trials.work.left() and not self.best.exact:
             if stale >= stage.patience:
                 if self._certified(stage):
                     return
@@ -281,17 +276,17 @@ class Search:
             found = self._perturbations_of_best(stage)
             trial = min(found, key=by_error)
             stale += len(found)
-            if trial.squared_error < (1.0 - _BETTER) * self._best.state.squared_error:
+            if trial.squared_error < (1.0 - _BETTER) * self.best.state.squared_error:
                 self._perturbations_kept += 1
                 stale = 0
-                self._best.offer(trials.polish(trial), stage)
-            self._best.report(stage)
+                self.best.offer(trials.polish(trial), stage)
+            self.best.report(stage)
 
     def _perturbations_of_best(self, stage: Stage) -> list[State]:
         """Several perturbations of the best selection, each after exchanges."""
         n_chains = min(_PERTURBED, self._trials.n_chains())
         share = max(0.0, stage.work - self._trials.work.spent) / n_chains
-        best = self._best.state
+        best = self.best.state
 
         def perturb_and_improve(trials: Trials, number: int) -> State:
             until = trials.work.spent + share
@@ -309,8 +304,8 @@ class Search:
         if self._seconds_of_every_exchange() > AFFORDABLE * stage.work:
             self._ended_nearby = self._trials.work.left()
             return True
-        better, self._optimal = try_every_exchange(self._trials, self._best.state, math.inf)
-        self._best.offer(better, stage)
+        better, self._optimal = try_every_exchange(self._trials, self.best.state, math.inf)
+        self.best.offer(better, stage)
         self._ended_nearby = self._optimal
         return self._optimal
 
