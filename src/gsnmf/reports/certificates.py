@@ -9,6 +9,7 @@ from gsnmf.records import Mixtures, SearchRecord
 from gsnmf.registry import methods
 from gsnmf.result import Factorization
 from gsnmf.support.formatting import counted, percent
+from gsnmf.support.reasons import StopReason
 
 
 @dataclass(frozen=True)
@@ -21,54 +22,39 @@ class Certificate:
 
 
 def certificates(result: Factorization, comparison: Comparison, tolerance: float) -> tuple[Certificate, ...]:
-    """What is known about the weights, the choice, the rank and the quality of a result."""
+    """What is known about the weights, the choice, the members, the rank and the quality of a result."""
+    members = () if result.mixtures is None else (_of_members(result.mixtures),)
     return (
-        _weights_certificate(result, tolerance),
-        _choice_certificate(result),
-        *((_members_certificate(result.mixtures),) if result.mixtures is not None else ()),
-        _rank_certificate(result),
-        _bound_certificate(result, comparison),
-    )
+        _of_weights(result, tolerance), _of_choice(result), *members, _of_rank(result), _of_bound(result, comparison),
+    )  # fmt: skip
 
 
-def _weights_certificate(result: Factorization, tolerance: float) -> Certificate:
-    measured = f"{result.optimality:.1e}"
+def _of_weights(result: Factorization, tolerance: float) -> Certificate:
+    measured, spent = f"{result.optimality:.1e}", f", after {counted(result.n_iterations, 'iteration')}"
     if not result.converged:
-        return Certificate(
-            False,
-            "Weights not optimal to the tolerance",
-            f"Their optimality conditions are violated by {measured}, above the requested {tolerance:.1e}, "
-            f"after {counted(result.n_iterations, 'iteration')}. The error is right for these weights; better ones "
-            "exist.",
+        text = (
+            f"Their optimality conditions are violated by {measured}, above the requested {tolerance:.1e}{spent}. The "
+            "error is right for these weights; better ones exist."
         )
-    if result.columns.size and result.rows.size:
-        steps = f", after {counted(result.n_iterations, 'iteration')}"
-        spent = steps if result.n_iterations else "; the starting weights already met this"
-        return Certificate(
-            True,
-            "Weights optimal to the tolerance",
-            f"Their problem is convex, and its optimality conditions hold to {measured} (requested: {tolerance:.1e})"
-            f"{spent}.",
-        )
-    return Certificate(
-        True,
-        "Weights optimal",
-        f"Nonnegative least squares, solved exactly; the optimality conditions hold to {measured}.",
-    )
+        return Certificate(False, "Weights not optimal to the tolerance", text)
+    if not result.columns.size or not result.rows.size:
+        text = f"Nonnegative least squares, solved exactly; the optimality conditions hold to {measured}."
+        return Certificate(True, "Weights optimal", text)
+    ended = spent if result.n_iterations else "; the starting weights already met this"
+    text = f"Their problem is convex, and its optimality conditions hold to {measured} (requested: {tolerance:.1e})"
+    return Certificate(True, "Weights optimal to the tolerance", f"{text}{ended}.")
 
 
-def _choice_certificate(result: Factorization) -> Certificate:
+def _of_choice(result: Factorization) -> Certificate:
     name = result.selection.method
     if result.search is not None:
         return Certificate(True, f"Choice by {name}", _searched(result.search))
     for method in methods():
         if method.name == name:
-            return Certificate(
-                True, f"Choice by {name}: {method.title}", f"What is known about its answer: {method.guarantee}."
-            )
-    return Certificate(
-        True, f"Choice by {name}", "This method is not one of the library's, so nothing is known about its answer."
-    )
+            text = f"What is known about its answer: {method.guarantee}."
+            return Certificate(True, f"Choice by {name}: {method.title}", text)
+    unknown = "This method is not one of the library's, so nothing is known about its answer."
+    return Certificate(True, f"Choice by {name}", unknown)
 
 
 def _searched(search: SearchRecord) -> str:
@@ -82,46 +68,39 @@ def _searched(search: SearchRecord) -> str:
     return f"{begin}{moved}{shaken if search.perturbations else ''}.{candidates}{optimal} It ended: {search.end}."
 
 
-def _members_certificate(mixtures: Mixtures) -> Certificate:
+def _of_members(mixtures: Mixtures) -> Certificate:
     allowed = f"A factor may have {counted(mixtures.most, 'member')}"
     if mixtures.gain is None:
-        return Certificate(
-            True,
-            "Equal shares",
-            f"{allowed} and is their mean: a mean keeps what its members have in common, not their noise.",
-        )
+        text = f"{allowed} and is their mean: a mean keeps what its members have in common, not their noise."
+        return Certificate(True, "Equal shares", text)
     if mixtures.settled:
-        return Certificate(
-            True,
-            "No other member helps",
+        text = (
             f"{allowed}. No addition and no exchange of one member, among all columns and rows, lowers the error while "
-            "the weights stay as they are.",
+            "the weights stay as they are."
         )
-    return Certificate(
-        False,
-        "Another member would help",
+        return Certificate(True, "No other member helps", text)
+    text = (
         f"{allowed}. The search ended early: the best addition or exchange of one member would lower the squared error "
-        f"by {percent(mixtures.gain)}.",
+        f"by {percent(mixtures.gain)}."
     )
+    return Certificate(False, "Another member would help", text)
 
 
-def _rank_certificate(result: Factorization) -> Certificate:
+def _of_rank(result: Factorization) -> Certificate:
     rank = result.selection.n_selected
-    if result.stop_reason == "residual is zero":
-        return Certificate(
-            True, "Nothing left to explain", f"The first {rank} already span the matrix; no more are needed."
-        )
+    if result.stop_reason == StopReason.RESIDUAL_IS_ZERO:
+        text = f"The first {rank} already span the matrix; no more are needed."
+        return Certificate(True, "Nothing left to explain", text)
     return Certificate(True, f"All {rank} found", "The search ended because it had as many as requested.")
 
 
-def _bound_certificate(result: Factorization, comparison: Comparison) -> Certificate:
-    rank, bound = result.selection.n_selected, comparison.svd_quality
+def _of_bound(result: Factorization, comparison: Comparison) -> Certificate:
+    bound = comparison.svd_quality
     if bound is None:
         return Certificate(True, "No bound computed", f"Truncated SVD was {comparison.svd_note or 'not computed'}.")
-    part = result.quality / bound if bound > 0 else 1.0
-    return Certificate(
-        True,
-        f"{percent(min(part, 1.0))} of the best possible",
-        f"No {rank} factors of any kind can explain more than {percent(bound)} (truncated SVD). "
-        "The error is measured on the whole matrix.",
+    part = min(result.quality / bound, 1.0) if bound > 0 else 1.0
+    text = (
+        f"No {result.selection.n_selected} factors of any kind can explain more than {percent(bound)} (truncated SVD). "
+        "The error is measured on the whole matrix."
     )
+    return Certificate(True, f"{percent(part)} of the best possible", text)
