@@ -38,6 +38,18 @@ def test_results_compare_and_are_shown(function):
     assert frame["columns"].tolist() == largest
 
 
+@pytest.mark.parametrize("function", [hals, minimum_volume])
+def test_progress_is_reported(function, capsys):
+    matrix = np.random.default_rng(0).random((12, 10))
+    seen = []
+    result = function(matrix, 3, random_state=0, progress=seen.append)
+    assert len(seen) == result.n_iterations
+    assert seen[-1].message == f"iteration {result.n_iterations}: violation {result.optimality:.1e}"
+    assert seen[-1].fraction == 1.0
+    assert result == function(matrix, 3, random_state=0, progress=True)
+    assert "iteration" in capsys.readouterr().err
+
+
 class TestTruncatedSVD:
     @pytest.mark.parametrize("container", [np.asarray, np.asfortranarray, sp.csr_array, sp.csc_array])
     @pytest.mark.parametrize(

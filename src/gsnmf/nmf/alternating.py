@@ -13,6 +13,7 @@ A. Ang, N. Gillis, Accelerating nonnegative matrix factorization algorithms usin
 
 from __future__ import annotations
 
+import logging
 import math
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,6 +25,7 @@ from sklearn.exceptions import ConvergenceWarning
 from gsnmf.matrix.protocol import Matrix
 from gsnmf.nmf.low_rank import LowRankResult
 from gsnmf.support.arrays import Doubles, Floats
+from gsnmf.support.progress import logger
 from gsnmf.support.reasons import StopReason, iteration_reason
 from gsnmf.support.warning import warn_caller
 
@@ -124,11 +126,12 @@ def minimize(
     """Make steps from a start with this objective until a point meets the tolerance."""
     before = now = start
     momentum, limit = _FIRST_MOMENTUM, 1.0
-    objectives = [objective]
+    objectives, violations = [objective], list[float]()
     rounding = _ROUNDING * float(np.finfo(dtype).eps)
     while True:
-        violation = problem.violation(now, objectives[-1])
-        reason = iteration_reason(violation, tolerance, len(objectives) - 1, max_iterations)
+        violations.append(problem.violation(now, objectives[-1]))
+        _log_progress(violations, tolerance, max_iterations)
+        reason = iteration_reason(violations[-1], tolerance, len(objectives) - 1, max_iterations)
         if reason is not None:
             break
         least = rounding * abs(objectives[-1])
@@ -144,7 +147,16 @@ def minimize(
                 break
         before, now = now, new
         objectives.append(objectives[-1] - gain)
-    return Descent(now, np.array(objectives), violation, reason, violation <= tolerance)
+    return Descent(now, np.array(objectives), violations[-1], reason, violations[-1] <= tolerance)
+
+
+def _log_progress(violations: list[float], tolerance: float, max_iterations: int) -> None:
+    """Log how much of the way from the first violation to the tolerance is done, on a logarithmic scale."""
+    n_iterations, first, last = len(violations) - 1, violations[0], violations[-1]
+    if n_iterations and logger.isEnabledFor(logging.INFO):
+        done = math.log(first / max(last, tolerance)) / math.log(first / tolerance)
+        fraction = min(1.0, max(0.0, done, n_iterations / max_iterations))
+        logger.info("iteration %d: violation %.1e", n_iterations, last, extra={"fraction": fraction})
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ Recognition 41 (2008), doi:10.1016/j.patcog.2007.09.010.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -61,6 +62,7 @@ from gsnmf.records import Selection
 from gsnmf.result import Factorization
 from gsnmf.selection.successive_projection import generalized_successive_projection
 from gsnmf.support.arrays import Doubles, Floats
+from gsnmf.support.progress import Status, reported
 from gsnmf.weights import solve_weights
 
 DEFAULT_TOLERANCE = 3e-4
@@ -84,6 +86,7 @@ def hals(
     random_state: int | np.random.Generator | None = None,
     missing_values: MissingValues = None,
     entry_weights: Any = None,
+    progress: bool | Callable[[Status], None] | None = None,
 ) -> NMFResult:
     """Nonnegative matrix factorization M ~ W H by accelerated hierarchical alternating least squares.
 
@@ -109,6 +112,9 @@ def hals(
     missing_values, entry_weights
         As for `gsnmf.factorize`: what is missing, and how much each entry counts. The error then refers to observed
         entries, and ``init`` must be ``"random"`` or a pair (W, H).
+    progress : True or callable, optional
+        True shows a bar on standard error. A function is called with small records: ``stage``, ``message`` and
+        ``fraction`` of the way to the tolerance.
 
     Returns
     -------
@@ -152,7 +158,8 @@ def hals(
         assert isinstance(held, InMemoryMatrix)
         return _fit_whole(held, initial_factors(held, rank, init, rng), *limits)
 
-    best = min((solved() for _ in range(n_restarts)), key=lambda result: result.relative_error)
+    with reported(progress):
+        best = min((solved() for _ in range(n_restarts)), key=lambda result: result.relative_error)
     warn_unless_converged(best, tolerance, "gsnmf.nmf.hals")
     return best
 

@@ -30,6 +30,7 @@ doi:10.1109/ICASSP.2019.8682280.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -58,6 +59,7 @@ from gsnmf.nmf.alternating import (
 from gsnmf.nmf.least_squares import NAMED_STARTS, initial_factors
 from gsnmf.selection.successive_projection import successive_projection
 from gsnmf.support.arrays import Floats
+from gsnmf.support.progress import Status, reported
 
 DEFAULT_TOLERANCE = 1e-3
 DEFAULT_MAX_ITERATIONS = 1000
@@ -79,6 +81,7 @@ def minimum_volume(
     tolerance: float = DEFAULT_TOLERANCE,
     max_iterations: int = DEFAULT_MAX_ITERATIONS,
     random_state: int | np.random.Generator | None = None,
+    progress: bool | Callable[[Status], None] | None = None,
 ) -> NMFResult:
     r"""Nonnegative factorization M ~ W H whose columns of W span the least volume around the data.
 
@@ -104,6 +107,8 @@ def minimum_volume(
         Limit on the updates of both factors; a ``ConvergenceWarning`` says if it was reached.
     random_state : int, numpy.random.Generator or None
         Seed; with the default ``init`` it matters only if M has fewer independent columns than the rank.
+    progress : True or callable, optional
+        As for `gsnmf.nmf.hals`.
 
     Returns
     -------
@@ -131,7 +136,7 @@ def minimum_volume(
     max_iterations = check_count(max_iterations, "max_iterations")
     held = wrap_in_memory(matrix)
     rank = check_rank(rank, held.shape)
-    with blas_threads(held.n_stored * rank):
+    with reported(progress), blas_threads(held.n_stored * rank):
         W, H = _start(held, rank, init, sum_to_one, np.random.default_rng(random_state))
         result = _fit(held, W, H, (weight, delta, sum_to_one), tolerance, max_iterations)
     warn_unless_converged(result, tolerance, "gsnmf.nmf.minimum_volume")
