@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from gsnmf.functions import factorize, select
     from gsnmf.matrix.scaling import Scaling, scale
     from gsnmf.model_selection.rank_choice import RankChoice, choose_rank
+    from gsnmf.model_selection.rank_path import RankPath, rank_path
     from gsnmf.model_selection.split_profile import SplitProfile, split_profile
     from gsnmf.model_selection.stability import Stability, stability
     from gsnmf.outputs import load, report, save
     from gsnmf.records import SearchRecord, Selection, Weights
     from gsnmf.registry import Method, methods
     from gsnmf.result import Factor, Factorization
-    from gsnmf.search.ranks import RankPath, rank_path
     from gsnmf.support.formatting import Table
     from gsnmf.support.reasons import StopReason
     from gsnmf.weights import fit_weights
@@ -89,8 +89,8 @@ _HOMES = {
     "Factorization": "result",
     "Selection": "records",
     "Weights": "records",
-    "RankPath": "search.ranks",
-    "rank_path": "search.ranks",
+    "RankPath": "model_selection.rank_path",
+    "rank_path": "model_selection.rank_path",
     "StopReason": "support.reasons",
     "Table": "support.formatting",
     "fit_weights": "weights",

@@ -15,11 +15,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from gsnmf.matrix import InMemoryMatrix
 from gsnmf.matrix.protocol import Matrix
+from gsnmf.model_selection.rank_path import RankPath
 from gsnmf.nmf import hals, truncated_svd
 from gsnmf.records import Record
 from gsnmf.result import Factorization
 from gsnmf.search.pursuit import FactorPath, factor_path
-from gsnmf.search.ranks import RankPath
 from gsnmf.support.arrays import Axis, Doubles, Floats, Indices
 
 _MOST_BYTES = 1 << 30

@@ -16,8 +16,8 @@ import numpy as np
 from gsnmf.datasets.labelled import LabelledMatrix
 from gsnmf.diagnostics import NO_COMPARISON, Comparison, Explanation, compare
 from gsnmf.matrix.validation import check_count, check_indices
+from gsnmf.model_selection.rank_path import RankPath
 from gsnmf.result import Factorization
-from gsnmf.search.ranks import RankPath
 from gsnmf.support.arrays import Axis, Floats, Indices
 from gsnmf.support.formatting import joined
 from gsnmf.support.optional import axes_or_new

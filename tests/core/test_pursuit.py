@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gsnmf
-from gsnmf.datasets import fully_random, middle_points, planted
+from gsnmf.datasets import fully_random, middle_points
 from gsnmf.matrix import wrap
 from gsnmf.metrics import accuracy
 from gsnmf.search.candidate_vectors import candidate_vectors
@@ -167,52 +167,11 @@ def test_candidates_of_large_matrices_are_the_longest_and_the_farthest():
     assert set(spa.tolist()) <= set(pool.columns.indices.tolist())
 
 
-def test_path_of_ranks():
-    data = fully_random(0.01, shape=(40, 50), n_columns=4, n_rows=3, random_state=0)
-    path = gsnmf.rank_path(data.matrix, 12)
-    assert path.errors[0] == 1.0
-    assert np.all(np.diff(path.errors) < 0)
-    rank = path.smallest(0.3)
-    assert path.errors[rank] <= 0.3 < path.errors[rank - 1]
-    columns, rows = path.selection(rank)
-    assert columns.size + rows.size == rank
-    assert gsnmf.fit_weights(data.matrix, columns, rows).relative_error == pytest.approx(path.errors[rank], rel=1e-3)
-    stopped = gsnmf.rank_path(data.matrix, 12, target_error=0.3)
-    assert stopped.errors.size == rank + 1
-    with pytest.raises(ValueError, match="no rank up to 12 reaches an error of 1e-09"):
-        path.smallest(1e-9)
-    with pytest.raises(ValueError, match=r"rank must be in \[0, 12\] on this path; got 13"):
-        path.selection(13)
-
-
 @pytest.mark.parametrize("name", ["tr23", "tr11", "hitech", "CBCL"])
 @pytest.mark.long
 def test_balanced_reaches_the_best_of_the_paper(paper, name):
     data = paper(name)
     assert 100 * gsnmf.factorize(data.matrix, data.rank).quality > data.best_published - 0.005
-
-
-@pytest.mark.parametrize("kind", ["dense", "sparse", "wide"])
-def test_the_path_of_ranks_is_that_of_pursuit(kind):
-    shape = (40, 150) if kind == "wide" else (120, 90)
-    matrix = planted(shape, 5, 4, noise_level=0.3, density=0.3, sparse=kind == "sparse", random_state=2).matrix
-    path = gsnmf.rank_path(matrix, 14)
-    for rank in (1, 5, 14):
-        result = gsnmf.factorize(matrix, rank, method="pursuit")
-        np.testing.assert_array_equal(path.selection(rank)[0], result.columns)
-        np.testing.assert_array_equal(path.selection(rank)[1], result.rows)
-        assert path.errors[rank] == pytest.approx(result.relative_error, rel=1e-3)
-
-
-def test_rank_path_obeys_constraints():
-    matrix = planted((40, 30), 3, 2, noise_level=0.1, random_state=0).matrix
-    wishes = gsnmf.Constraints(include_columns=[4, 7], exclude_rows=[0, 1, 2], at_most=(3, 4))
-    path = gsnmf.rank_path(matrix, 6, constraints=wishes)
-    assert path.columns[:2].tolist() == [4, 7]
-    assert path.selection(2)[1].size == 0
-    assert path.columns.size <= 3
-    assert not set(path.rows) & {0, 1, 2}
-    assert np.all(np.diff(path.errors) <= 1e-9)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

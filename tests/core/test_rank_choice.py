@@ -11,8 +11,8 @@ from gsnmf.commands import run
 from gsnmf.datasets import planted
 from gsnmf.matrix import wrap
 from gsnmf.model_selection.held_out_entries import denoised, leave_out
+from gsnmf.model_selection.rank_search import nested_fits
 from gsnmf.model_selection.stability import agreement
-from gsnmf.search.ranks import nested_fits
 
 RANKS = range(2, 10)
 
@@ -149,6 +149,23 @@ def test_one_index_of_the_other_side_that_averages_noise_is_not_recommended(side
 
 def test_largest_rank_says_that_more_might_help(dense):
     assert "try larger ranks" in gsnmf.choose_rank(dense, [2, 3], n_repeats=1, effort="fast").reason
+
+
+@pytest.mark.parametrize(("sides", "seed"), [((2, 1), 700), ((5, 1), 708)])
+def test_a_row_that_nested_selections_miss_is_found_around_the_bend(sides, seed):
+    matrix = planted((150, 120), *sides, noise_level=0.02, random_state=seed).matrix
+    assert gsnmf.choose_rank(matrix, range(1, sum(sides) + 3), n_repeats=2, effort="fast").rank == sum(sides)
+
+
+@pytest.mark.parametrize("function", [gsnmf.choose_rank, gsnmf.rank_path])
+def test_constraints_that_cannot_be_met_are_refused(dense, function):
+    holed = np.array(dense)
+    holed[:, 4] = 0.0
+    arguments = ([3, 4],) if function is gsnmf.choose_rank else (4,)
+    with pytest.raises(ValueError, match=r"include_columns must not be zero in the matrix; got \[4\]"):
+        function(holed, *arguments, constraints=gsnmf.Constraints(include_columns=[4]))
+    with pytest.raises(TypeError, match=r"constraints must be a gsnmf\.Constraints; got \{"):
+        function(dense, *arguments, constraints={"include_columns": [1]})
 
 
 def test_constraints_are_obeyed(dense):

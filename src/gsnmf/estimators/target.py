@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from gsnmf.matrix import InMemoryMatrix, Matrix
 from gsnmf.matrix.singular_values import singular_triplets
+from gsnmf.model_selection.rank_path import rank_path
 from gsnmf.result import Factorization
-from gsnmf.search.ranks import rank_path
 
 LARGEST_SEARCHED = 200
 """Largest number of components that is tried: every step costs more than the one before."""

@@ -29,12 +29,10 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import combinations
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gsnmf._kernels.observed_entries import residuals
 from gsnmf.constraints import Constraints
 from gsnmf.matrix import InMemoryMatrix
 from gsnmf.matrix.completion import complete, filled
@@ -42,11 +40,11 @@ from gsnmf.matrix.input import MissingValues, Negative
 from gsnmf.matrix.observed import Observed
 from gsnmf.matrix.validation import check_count, check_positive
 from gsnmf.model_selection.held_out_entries import LeftOut, denoised, leave_out
-from gsnmf.model_selection.stability import agreement
+from gsnmf.model_selection.rank_search import SMALLEST_ERROR, RankSearch, Repeat
 from gsnmf.problem import Problem
 from gsnmf.records import Record
+from gsnmf.search.automatic import check_included
 from gsnmf.search.effort import Effort, Progress, check_effort
-from gsnmf.search.ranks import NestedFit, nested_fits
 from gsnmf.support.arrays import Doubles, Indices
 from gsnmf.support.formatting import ShownAsTable, Table, percent
 from gsnmf.support.optional import axes_or_new
@@ -58,14 +56,6 @@ if TYPE_CHECKING:
 USUAL_RANKS = range(2, 31)
 """The ranks that are tried by default."""
 _REPEATS: dict[Effort, int] = {"fast": 3, "balanced": 5, "best": 5}
-_WORK: dict[Effort, float] = {"fast": 1.0, "balanced": 6.0, "best": 50.0}
-"""Nominal seconds of the exchanges of all ranks together, for each repeat."""
-_CANDIDATES: dict[Effort, int] = {"fast": 100, "balanced": 100, "best": 300}
-"""Number of candidate columns, and of candidate rows."""
-_ENOUGH = 1e-3
-"""Part of the squared error on left-out entries that does not matter as squared error on the low-rank matrix."""
-_EXACT = 0.01
-"""Smaller relative errors count as this one: weights are not more exact."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -222,7 +212,13 @@ def choose_rank(
     5
     """
     began = time.perf_counter()
-    problem = Problem.of(matrix, missing_values=missing_values, entry_weights=entry_weights, negative=negative)
+    problem = Problem.of(
+        matrix,
+        missing_values=missing_values,
+        entry_weights=entry_weights,
+        negative=negative,
+        constraints=constraints,
+    )
     problem.warn()
     held = problem.matrix
     if not isinstance(held, InMemoryMatrix | Observed):
@@ -238,131 +234,52 @@ def choose_rank(
     if held.squared_norm == 0.0:
         raise ValueError("matrix must have an entry above zero: for a zero matrix, no rank is better than another.")
     _check_enough_entries(held, repeats)
-    tell = _Reporter(progress or log_progress, repeats + 1)
-    search = partial(
-        nested_fits,
-        ranks=tried,
-        work=_WORK[effort],
-        n_candidates=_CANDIDATES[effort],
-        constraints=constraints,
-    )
     parts = [  # only the left-out entries and two factors are kept, never several copies of the matrix
-        (LeftOut(part.values, part.weights), denoised(part, tried[-1]))
+        Repeat(LeftOut(part.values, part.weights), denoised(part, tried[-1]))
         for part in leave_out(held, share, repeats, np.random.default_rng(random_state))
     ]
-    rank_of_completion = int(np.median([low_rank.rank for _, low_rank in parts]))
+    rank_of_completion = int(np.median([part.low_rank.rank for part in parts]))
     source = filled(held, complete(held, rank_of_completion)) if isinstance(held, Observed) else held
-    whole = search(source, progress=tell.of("whole matrix"))
-    tell.quality = 1.0 - _relative_error(whole[tried[-1]], held)
-    judged: list[_Judged] = []
-    for number, (part, low_rank) in enumerate(parts, 1):
-        matrix = low_rank.matrix()
-        fits = search(
-            matrix,
-            known=whole,
-            enough=max(_ENOUGH * low_rank.squared_error, _EXACT**3 * matrix.squared_norm),
-            progress=tell.of(f"entries left out, {number} of {repeats}"),
-        )
-        judged.append(_Judged(part, fits))
-    choice = _chosen(held, tried, whole, judged, gain, began)
+    if constraints is not None:
+        check_included(source, constraints.resolve(source.shape, tried[0]))
+    search = RankSearch(held, source, tried, parts, effort, constraints)
+    search.every_rank(progress or log_progress)
+    search.around_the_bend(partial(_recommended, np.array(tried), least_gain=gain))
+    choice = _chosen(search, gain, began)
     logger.info("%s", choice)
     return choice
 
 
-class _Judged(NamedTuple):
-    """Entries that were left out, and the factorizations that predict them."""
-
-    part: LeftOut
-    fits: dict[int, NestedFit]
-
-
-class _Reporter:
-    """Turns the progress of each of several searches into overall progress."""
-
-    def __init__(self, progress: Progress, n_searches: int) -> None:
-        self.progress, self.n_searches = progress, n_searches
-        self.begun = -1
-        self.quality = 0.0
-
-    def of(self, stage: str) -> Any:
-        """The callback for the next search, which reports the share of it that is done."""
-        self.begun += 1
-        return partial(self._tell, stage, self.begun)
-
-    def _tell(self, stage: str, begun: int, share: float) -> None:
-        self.progress(stage, begun + share, float(self.n_searches), self.quality)
-
-
-def _chosen(
-    matrix: InMemoryMatrix | Observed,
-    ranks: list[int],
-    whole: dict[int, NestedFit],
-    judged: list[_Judged],
-    least_gain: float,
-    began: float,
-) -> RankChoice:
-    norm = sum(one.part.squared_norm for one in judged)
-    if norm == 0.0:
-        raise ValueError(
-            "all entries that were left out are zero, so no rank predicts them better than another; raise left_out or "
-            "n_repeats, or choose the rank by hand for so small a matrix."
-        )
-    sums = [_summed_errors(judged, rank) for rank in ranks]
-    errors = np.sqrt([by_row.sum() / norm for by_row, _ in sums])
-    n_columns = np.array([whole[rank].state.columns.size for rank in ranks], dtype=np.intp)
+def _chosen(search: RankSearch, least_gain: float, began: float) -> RankChoice:
+    """The recommendation, and what each rank is worth."""
+    ranks, errors = search.ranks, search.errors()
     best = _recommended(np.array(ranks), errors, least_gain)
+    sums = [search.sums(rank) for rank in ranks]
     doubts = [max(_doubt(a, b) for a, b in zip(one, sums[best], strict=True)) for one in sums]
-    seconds = [whole[rank].seconds + sum(one.fits[rank].seconds for one in judged) for rank in ranks]
     return RankChoice(
         rank=ranks[best],
         reason=_reason(ranks, errors, best),
         ranks=np.array(ranks, dtype=np.intp),
-        qualities=np.array([1.0 - _relative_error(whole[rank], matrix) for rank in ranks]),
+        qualities=np.array([search.quality(rank) for rank in ranks]),
         errors=errors,
-        standard_errors=np.array(doubts) / (2.0 * norm * np.where(errors > 0, errors, 1.0)),
-        stabilities=np.array([_stability(rank, whole, judged) for rank in ranks]),
-        n_columns=n_columns,
-        rank_seconds=np.array(seconds),
+        standard_errors=np.array(doubts) / (2.0 * search.norm * np.where(errors > 0, errors, 1.0)),
+        stabilities=np.array([search.stability(rank) for rank in ranks]),
+        n_columns=np.array([search.whole[rank].state.columns.size for rank in ranks], dtype=np.intp),
+        rank_seconds=np.array([search.seconds(rank) for rank in ranks]),
         seconds=time.perf_counter() - began,
     )
 
 
 def _recommended(ranks: Indices, errors: Doubles, least_gain: float) -> int:
     """Position of the rank that minimises the criterion in the module's docstring."""
-    least = max(_EXACT, float(errors.min()))
-    price = 2.0 * least_gain * least * max(_EXACT, min(least, 1.0 - least))
+    least = max(SMALLEST_ERROR, float(errors.min()))
+    price = 2.0 * least_gain * least * max(SMALLEST_ERROR, min(least, 1.0 - least))
     return int(np.argmin(errors**2 + price * ranks))
-
-
-def _summed_errors(judged: list[_Judged], rank: int) -> tuple[Doubles, Doubles]:
-    """Sums of squared errors on left-out entries, one per row and one per column."""
-    m, n = judged[0].part.shape
-    by_row, by_column = np.zeros(m), np.zeros(n)
-    for part, fits in judged:
-        state = fits[rank].state
-        rows, columns = part.sums(part.errors(state.left, np.ascontiguousarray(state.right.T)))
-        by_row += rows
-        by_column += columns
-    return by_row, by_column
 
 
 def _doubt(sums: Doubles, others: Doubles) -> float:
     """Standard error of the difference of two sums over rows, taken as a sample of all possible rows."""
     return float(np.sqrt(sums.size) * np.std(sums - others))
-
-
-def _stability(rank: int, whole: dict[int, NestedFit], judged: list[_Judged]) -> float:
-    """Mean agreement of factors over all pairs of searches."""
-    fits = [whole[rank].state, *(one.fits[rank].state for one in judged)]
-    return float(np.mean([agreement(a.left, a.right.T, b.left, b.right.T) for a, b in combinations(fits, 2)]))
-
-
-def _relative_error(found: NestedFit, matrix: InMemoryMatrix | Observed) -> float:
-    squared_error = found.state.squared_error
-    if isinstance(matrix, Observed):
-        right = np.ascontiguousarray(found.state.right.T)
-        squared_error = matrix.weighted_squares(residuals(matrix.entries, found.state.left, right))
-    return float(np.sqrt(max(0.0, squared_error) / matrix.squared_norm))
 
 
 def _reason(ranks: list[int], errors: Doubles, best: int) -> str:
