@@ -5,8 +5,7 @@ import pytest
 
 from benchmarks._simulated_cells import simulated_cells
 from gsnmf.applications import markers, plot_markers
-from gsnmf.applications.marker_genes.cell_report import cell_map, gather_cells, render_cells, usual_labels
-from gsnmf.applications.marker_genes.plots import find_embedding, group_expression
+from gsnmf.applications.marker_genes.cell_report import cell_map, gather_cells, render_cells
 
 anndata = pytest.importorskip("anndata", reason="marker genes need anndata")
 pandas = pytest.importorskip("pandas")
@@ -25,12 +24,15 @@ def data():
 
 @pytest.mark.usefixtures("figures")
 class TestPictures:
-    def test_group_expression(self, data):
-        grouped = group_expression(data, "group", ["gene 5", "gene 2"])
-        members = data.X[np.asarray(data.obs["group"] == "group 0")].toarray()[:, [5, 2]]
-        assert grouped.genes == ("gene 5", "gene 2")
-        np.testing.assert_allclose(grouped.means[0], members.mean(axis=0), rtol=1e-5)
-        np.testing.assert_allclose(grouped.fractions[0], (members > 0).mean(axis=0))
+    def test_colour_is_mean_expression_and_size_is_frequency(self, data):
+        groups = [data.X[np.asarray(data.obs["group"] == f"group {k}")].toarray()[:, [5, 2]] for k in range(3)]
+        means = np.array([members.mean(axis=0) for members in groups])
+        heat = plot_markers(data, "group", kind="heat", genes=["gene 5", "gene 2"])
+        assert [label.get_text() for label in heat.get_xticklabels()] == ["gene 5", "gene 2"]
+        np.testing.assert_allclose(heat.images[0].get_array(), means / means.max(axis=0), rtol=1e-5)
+        sizes = plot_markers(data, "group", genes=["gene 5", "gene 2"]).collections[0].get_sizes()
+        fractions = np.array([(members > 0).mean(axis=0) for members in groups]).ravel()
+        np.testing.assert_allclose(sizes / sizes.max(), fractions / fractions.max())
 
     @pytest.mark.parametrize("kind", ["dots", "heat"])
     @pytest.mark.parametrize("groupby", ["group", None])
@@ -56,7 +58,7 @@ class TestPictures:
         with pytest.raises(ValueError, match="factor must be one of"):
             plot_markers(data, kind="embedding", factor="nothing")
         with pytest.raises(ValueError, match=r"must have basis 'tsne' with two coordinates; got 'X_umap'"):
-            find_embedding(data, "tsne")
+            plot_markers(data, kind="embedding", basis="tsne")
         with pytest.raises(ValueError, match=r"call gsnmf\.applications\.markers\(adata\) first"):
             plot_markers(anndata.AnnData(np.ones((2, 2), dtype=np.float32)))
 
@@ -84,10 +86,10 @@ class TestReport:
         assert 'id="groups"' not in render_cells(findings)
 
     def test_usual_labels(self, data):
-        assert usual_labels(data) is None
+        assert gather_cells(data).group_column == ""
         named = data.copy()
         named.obs["cell_type"] = named.obs["group"]
-        assert usual_labels(named) == "cell_type"
+        assert gather_cells(named).group_column == "cell_type"
 
     def test_map_draws_no_more_than_asked(self):
         places, strongest = np.random.default_rng(0).random((500, 2)), np.arange(500) % 3 - 1

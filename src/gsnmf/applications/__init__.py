@@ -1,4 +1,7 @@
-"""One call per field: each application takes the field's data and answers in its vocabulary."""
+"""One call per field: each application takes the field's data and answers in its vocabulary.
+
+The packages are named after fields, since a package `topics` would hide the function of that name.
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
