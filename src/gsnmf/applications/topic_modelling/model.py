@@ -27,6 +27,7 @@ from gsnmf.result import Factorization
 from gsnmf.support.arrays import Doubles, Floats, Indices
 from gsnmf.support.atomic_files import atomic_write
 from gsnmf.support.formatting import Table, counted
+from gsnmf.support.optional import import_optional
 from gsnmf.weights import coefficients_for
 
 if TYPE_CHECKING:
@@ -316,14 +317,14 @@ class TopicModel(Record):
 
         Its columns are the topic's number and name, the part of each topic, and the label and date where known.
         """
-        import pandas as pd
-
+        pandas = import_optional("pandas", "to_frame", "pip install pandas")
         names = [topic.name for topic in self.topics]
-        frame = pd.DataFrame(self.shares, columns=[f"share of {name}" for name in names])
+        shares = pandas.DataFrame(self.shares, columns=[f"share of {name}" for name in names])
         known = {"document": self.ids, "topic": self.document_topics}
         known["name"] = [names[k] if k >= 0 else "" for k in self.document_topics]
         known |= {name: values for name, values in (("label", self.labels), ("date", self.dates)) if values}
-        return pd.concat([pd.DataFrame(known), frame], axis=1)
+        frame: pd.DataFrame = pandas.concat([pandas.DataFrame(known), shares], axis=1)
+        return frame
 
     def report(self, path: str | PathLike[str], *, title: str = "", compare: bool = True) -> None:
         """Write a page that shows the topics, their passages and their documents; it opens in any browser, offline.
