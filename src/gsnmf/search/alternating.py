@@ -22,9 +22,11 @@ from gsnmf.search.trials import Trials
 from gsnmf.support.arrays import COLUMNS_AND_ROWS, Axis, Doubles, Indices
 
 _ROUNDS = 30
+"""Limit on alternations; they end earlier if a selection recurs."""
 _FIT_ROUNDS = 12
-_NMF_ITERATIONS = 20
+"""Rounds of coordinate descent on the weights after each alternation, as for a trial of the exchange."""
 _SWEEPS = 2
+"""Sweeps over one factor before the other: products with the matrix cost more than a sweep."""
 
 
 def alternate(trials: Trials, state: State, entries: float, max_rounds: int = _ROUNDS) -> State:
@@ -71,7 +73,7 @@ def matched_factors(matrix: Matrix, W: Doubles, H: Doubles, limits: Limits) -> t
     return distinct_closest(by_column[:, order[:n_columns]]), distinct_closest(by_row[:, order[n_columns:]])
 
 
-def short_nmf(matrix: Matrix, W: Doubles, H: Doubles, n_iterations: int = _NMF_ITERATIONS) -> tuple[Doubles, Doubles]:
+def short_nmf(matrix: Matrix, W: Doubles, H: Doubles, n_iterations: int) -> tuple[Doubles, Doubles]:
     """A few iterations of hierarchical alternating least squares from given factors; these are not changed.
 
     References

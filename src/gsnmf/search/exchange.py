@@ -45,14 +45,14 @@ _GROWN_ROUNDS = 6
 _REST = 10
 """A failed exchange is tried again after this many exchanges were kept."""
 
-_FEWEST_PERTURBED = 2
-_STRENGTHS = 3
-"""Two, three and four indices are perturbed in turn."""
+_FEWEST_PERTURBED, _STRENGTHS = 2, 3
+"""Two, three and four indices are perturbed in turn: a single one would be an exchange."""
 _GOOD = 10
 """A random exchange draws from this many candidates."""
 _DRAWN_FROM = 3
 """Each index that is chosen again is drawn from this many candidates."""
 _PERTURBED_ROUNDS = 4
+"""Rounds of coordinate descent between the steps of a perturbation; exchanges follow anyway."""
 
 
 def improve_thoroughly(trials: Trials, state: State, until: float = math.inf) -> tuple[State, bool]:

@@ -40,6 +40,7 @@ _SCANS = 60.0
 """The number of candidates is such that all exchanges can be scored this often in a stage."""
 
 _FIT_ROUNDS = 15
+"""Rounds of coordinate descent on the weights of a start, if solving for them is not cheap."""
 _ROWS_AT_A_TIME = 1 << 17
 """Weights are computed for so many columns (rows) of the matrix at a time, because each time takes memory."""
 _PRODUCT, _LONG_PRODUCT = 4e-10, 7e-10

@@ -36,6 +36,7 @@ _CHAINS = 4
 _SMALL = 1 << 19
 """Up to this number of entries in both factors, several searches at a time take little memory."""
 _MOST_THREADS = 16
+"""As many as four chains with four trials each can use."""
 
 _MOVED = 40
 """Multiplications that take as long as writing and reading one number of a large array."""
@@ -44,7 +45,10 @@ _READ = 10
 _NEARLY_EXACT = 1e-6
 """Part of the squared norm that coordinate descent does not come below in a few rounds, even if the fit is exact."""
 _SETTLED = 1e-6
+"""Rounds of descent end when one lowers the squared error by less than this fraction, which no exchange counts as
+progress."""
 _POLISH_ITERATIONS = 30
+"""Limit on the iterations of `polish`; the final solve goes on from there."""
 _POLISH_PRODUCTS = 60.0
 """Products that take as long as one iteration of `polish`."""
 _CHEAP = 0.005

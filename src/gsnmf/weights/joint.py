@@ -28,9 +28,11 @@ from gsnmf.support.arrays import Doubles, Flags, Floats, Indices, Vectors
 from gsnmf.weights.optimality import relative_violation, violation
 
 _SWEEPS = 2
+"""Sweeps of coordinate descent before each subspace step: they only have to find which weights are positive."""
 _ROUNDS = 3
 """How often conjugate gradients restart without the weights that they made negative."""
 _CG_STEPS = 40
+"""Limit on the steps of conjugate gradients in a round; ``_SLOW`` may end them earlier."""
 _SLOW = 0.05
 """Conjugate gradients stop when a step gains less than this fraction of the best step: the face may be wrong."""
 _FLAT = 1e-14

@@ -51,6 +51,7 @@ zero: fitted to so little, it would predict absurd values elsewhere."""
 _ROUNDS = 3
 """Rounds in which holes are filled; more lower the error on observed entries further but predict no better."""
 _SWEEPS = 3
+"""Sweeps of coordinate descent over one factor before the other."""
 _ROUGH = 1e-2
 """Tolerance of the weights from which the filling starts; better ones fill no better."""
 _TRUST = 1.0

@@ -24,6 +24,7 @@ _WELL_CONDITIONED = 1e-4
 """Ratio of the smallest to the largest eigenvalue above which a Gram matrix keeps twelve of sixteen digits."""
 
 GUESSING_SWEEPS = 3
+"""Sweeps of coordinate descent that guess the positive weights before they are solved for exactly."""
 
 
 def one_sided_weights(matrix: Matrix, indices: Indices) -> tuple[Doubles, float, float]:

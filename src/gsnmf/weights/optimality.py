@@ -15,6 +15,7 @@ from gsnmf.support.arrays import Doubles
 
 DEFAULT_TOLERANCE = 1e-4
 DEFAULT_MAX_ITERATIONS = 1000
+"""A limit on the time; a warning says if it was reached."""
 
 SMALL_RESIDUAL = 1e-3
 """The violation is relative to the residual or, if that is larger, to this fraction of the matrix."""

@@ -42,10 +42,11 @@ _CURVATURE_BYTES = 1 << 30
 """T is left out if it would have more bytes than this."""
 _INNER_ITERATIONS = 30
 _INNER_PART = 0.01
-"""The model is minimised until its violation is this fraction of the current one."""
+"""The model is minimised for so many iterations, or until its violation is this fraction of the current one."""
 _SUFFICIENT = 1e-4
 """Armijo's rule: the objective must fall by this fraction of what the slope promises."""
 _HALVINGS = 12
+"""Steps of length 1, 1/2, 1/4, ... are tried, so many of them."""
 _ROWS_AT_ONCE = 2048
 """Rows of the matrix whose weights are computed at a time; a block of them stays in the processor's cache."""
 
