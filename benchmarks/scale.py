@@ -23,7 +23,6 @@ import numpy as np
 import gsnmf
 from benchmarks._large_matrices import Cluster, PassCost, Problem, StoredMatrix, pass_cost
 from benchmarks._measuring import main, megabytes, print_table, resident_bytes, seconds, take_turns, timed
-from gsnmf.factorization.path import Request, choose
 from gsnmf.matrix import wrap
 from gsnmf.records import Selection, Weights
 from gsnmf.search.effort import Effort
@@ -174,7 +173,7 @@ def memory(sizes: _Sizes) -> None:
         before = sorted(client.run(os.getpid).values())
         start = time.perf_counter()
         held = wrap(matrix)
-        choose(held, Request.of(3, method="gspa"))
+        gsnmf.select(held, 3, method="gspa")
         elapsed = time.perf_counter() - start
         peaks = client.run(resident_bytes, "VmHWM").values()
         restarted = sorted(client.run(os.getpid).values()) != before
@@ -301,7 +300,7 @@ def _measured(store: StoredMatrix, method: str, rank: int) -> _Found:
     reading = min(first.best, second.best)  # the first also imports
     start = time.perf_counter()
     held = wrap(array)
-    selection, notes = choose(held, Request.of(rank, method=method)).selection, ""
+    selection, notes = gsnmf.select(held, rank, method=method), ""
     if method != "gspa":
         notes = f"with weights, error {solve_weights(held, selection.columns, selection.rows).relative_error:.1%}"
     elapsed = time.perf_counter() - start

@@ -1,6 +1,5 @@
 """Groups of samples: a sample is with those that it resembles, however the samples are held."""
 
-import json
 import pickle
 
 import dask.array as da
@@ -263,24 +262,6 @@ def test_pickled_and_saved_models_predict(blocks, model, tmp_path):
             np.testing.assert_array_equal(other.predict(new), own.predict(new))
             other.save(tmp_path / "again.npz")
             np.testing.assert_array_equal(GSNMF.load(tmp_path / "again.npz").predict(new), own.predict(new))
-
-
-def test_files_of_version_1_predict_the_strongest_component(blocks, model, tmp_path):
-    model.save(tmp_path / "model.npz")
-    with np.load(tmp_path / "model.npz") as archive:
-        arrays = dict(archive)
-    record = json.loads(str(arrays.pop("record")))
-    W = model.transform(blocks[0])
-    del arrays["group_means"], record["largest_group"]
-    arrays |= {"_means": W.mean(axis=0), "labels_": strongest_component(W, W.mean(axis=0))}
-    np.savez(tmp_path / "old.npz", record=np.array(json.dumps(record | {"version": 1})), **arrays)
-    old = GSNMF.load(tmp_path / "old.npz")
-    np.testing.assert_array_equal(old.predict(blocks[0]), old.labels_)
-    old.save(tmp_path / "again.npz")
-    again = GSNMF.load(tmp_path / "again.npz")
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(again)).predict(blocks[0]), old.labels_)
-    again.fit(blocks[0])
-    np.testing.assert_array_equal(again.predict(blocks[0]), model.labels_)
 
 
 def test_groups_of_a_planted_matrix_keep_their_factors():

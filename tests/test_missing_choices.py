@@ -124,7 +124,7 @@ class TestMixtures:
         assert mixed.converged
         gsnmf.save(mixed, tmp_path / "m.npz")
         assert gsnmf.load(tmp_path / "m.npz", holed) == mixed
-        with pytest.raises(ValueError, match="several members and missing"):
+        with pytest.raises(ValueError, match="one member each if entries are missing"):
             mixed.alternatives()
 
     def test_sparse(self, unstored):

@@ -154,6 +154,6 @@ def test_holes_of_what_is_chosen_stay_near_the_completion():
     digits = load_digits().data[:300]
     hidden = np.random.default_rng(0).random(digits.shape) < 0.5
     result = gsnmf.factorize(np.where(hidden, np.nan, digits), 12, effort="fast", missing_values=np.nan)
-    completion = np.maximum(np.dot(result.observation.completion[0], result.observation.completion[1].T), 0.0)
+    completion = np.maximum(np.dot(result.filling.left, result.filling.right.T), 0.0)
     errors = [np.linalg.norm((guess - digits)[hidden]) for guess in (result.reconstruct(), completion)]
     assert errors[0] < 1.2 * errors[1]

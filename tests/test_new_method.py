@@ -31,7 +31,7 @@ ENTRY = Method(
 
 @pytest.fixture(autouse=True)
 def registered(monkeypatch):
-    """The entry as if it stood in ``factorization/registry.py``."""
+    """The entry as if it stood in ``registry.py``."""
     monkeypatch.setattr(registry, "METHODS", (*registry.METHODS, ENTRY))
 
 

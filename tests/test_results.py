@@ -52,12 +52,12 @@ def test_a_pickled_model_has_no_training_data():
 
 @pytest.mark.parametrize("method", ["auto", "pursuit"])
 def test_the_final_weights_start_from_those_of_the_search(monkeypatch, method):
-    from gsnmf.factorization import path
+    from gsnmf import objectives
 
     starts = []
-    solve = path.solve_weights
+    solve = objectives.solve_weights
     monkeypatch.setattr(
-        path, "solve_weights", lambda *args, **options: starts.append(options) or solve(*args, **options)
+        objectives, "solve_weights", lambda *args, **options: starts.append(options) or solve(*args, **options)
     )
     result = gsnmf.factorize(MATRIX, 4, method=method)
     (options,) = starts

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 import gsnmf
 from gsnmf.datasets import planted
-from gsnmf.factorization.saving import load_provenance
+from gsnmf.io import load_provenance
 from gsnmf.support.atomic_files import atomic_files, atomic_write
 
 
@@ -71,7 +71,7 @@ def test_other_archives_and_newer_versions_are_refused(tmp_path):
     np.savez(tmp_path / "r.npz", columns=[1])
     with pytest.raises(ValueError, match="is not a result that gsnmf saved"):
         gsnmf.load(tmp_path / "r.npz", np.eye(2))
-    np.savez(tmp_path / "r.npz", record=np.array('{"version": 99}'))
+    np.savez(tmp_path / "r.npz", record=np.array('{"format": "gsnmf result", "version": 99}'))
     with pytest.raises(ValueError, match="saved by a newer gsnmf, in version 99"):
         gsnmf.load(tmp_path / "r.npz", np.eye(2))
     with pytest.raises(FileNotFoundError):

@@ -18,15 +18,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gsnmf.constraints import Limits
+from gsnmf.io import check_numbers
 from gsnmf.matrix.fingerprint import fingerprint, same_fingerprint
 from gsnmf.matrix.projection import State
 from gsnmf.matrix.protocol import Matrix
 from gsnmf.matrix.validation import check_indices
-from gsnmf.support.archives import check_numbers, read_arrays
 from gsnmf.support.arrays import Axis
 from gsnmf.support.atomic_files import atomic_write
 
-_FORMAT = 3
+_FORMAT = 4
 
 _SHARE = 20.0
 """A checkpoint is written once this many times the duration of the last write has passed."""
@@ -43,14 +44,24 @@ class Checkpoint:
         The matrix, whose `fingerprint` is compared with the one in the file.
     method : str
     rank : int, or pair of int
+    limits : Limits or None
+        What must and must not be chosen.
     """
 
-    def __init__(self, path: str | os.PathLike[str], matrix: Matrix, method: str, rank: int | tuple[int, int]) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        matrix: Matrix,
+        method: str,
+        rank: int | tuple[int, int],
+        limits: Limits | None = None,
+    ) -> None:
         self.path = Path(path)
         self._identity = {
             "format": np.array(_FORMAT),
             "method": np.array(method),
             "rank": np.array(rank),
+            "constraints": np.array("" if limits is None else limits.text),
             "shape": np.array(matrix.shape),
             "dtype": np.array(matrix.dtype.name),
             "entries": fingerprint(matrix),
@@ -62,14 +73,14 @@ class Checkpoint:
         """The picks so far and the state of the projection after them; None if there is no file."""
         if not self.path.exists():
             return None
-        with self.sound():
-            stored = read_arrays(self.path)
+        with self.sound(), self.path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
+            stored = {name: archive[name] for name in archive.files}
         for name, expected in self._identity.items():
             found = stored.pop(f"identity.{name}", None)
             if found is None:
                 raise ValueError(f"checkpoint {self.path} is not a checkpoint of gsnmf; choose another file.")
             if not _equal(found, expected):
-                difference = "" if name == "entries" else f": {found} instead of {expected}"
+                difference = "" if name in ("entries", "constraints") else f": {found} instead of {expected}"
                 raise ValueError(
                     f"checkpoint {self.path} belongs to another selection, of another {_WORDS.get(name, name)}"
                     f"{difference}; delete it or choose another file."
@@ -118,7 +129,7 @@ class Checkpoint:
         self._took = self._written_at - start
 
 
-_WORDS = {"entries": "matrix: its entries are different"}
+_WORDS = {"entries": "matrix: its entries are different", "constraints": "choice: its constraints are different"}
 
 
 def _equal(found: NDArray[Any], expected: NDArray[Any]) -> bool:

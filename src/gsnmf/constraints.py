@@ -5,12 +5,12 @@ from __future__ import annotations
 import difflib
 import numbers
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
-from gsnmf.support.arrays import Axes, Axis, Flags, Indices, axes_of
+from gsnmf.support.arrays import COLUMNS_AND_ROWS, Axes, Axis, Flags, Indices, axes_of
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,14 @@ class Constraints:
             size, lowest, highest, included_columns, included_rows, _mask(excluded_columns, n), _mask(excluded_rows, m)
         )
 
+    @property
+    def plain(self) -> Constraints:
+        """The same constraints with tuples in place of lists, arrays and masks, for files."""
+        given: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
+        return replace(
+            self, **{name: tuple(np.asarray(value).tolist()) for name, value in given.items() if value is not None}
+        )
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -97,6 +105,13 @@ class Limits:
     def most_rows(self) -> int:
         """The largest number of rows."""
         return self.size - self.least_columns
+
+    @property
+    def text(self) -> str:
+        """All of it in words, by which a file recognises the same constraints."""
+        excluded = [np.flatnonzero(self.excluded(axis)).tolist() for axis in COLUMNS_AND_ROWS]
+        included = [np.sort(self.included(axis)).tolist() for axis in COLUMNS_AND_ROWS]
+        return f"{self.least_columns} to {self.most_columns} columns, with {included}, without {excluded}"
 
     @property
     def only_numbers(self) -> bool:

@@ -90,7 +90,7 @@ def compare(result: Factorization, *, nmf: bool = False, max_operations: float =
     array([0.   , 0.684])
     """
     rank, matrix = result.selection.n_selected, result.source
-    if not isinstance(matrix, InMemoryMatrix) or result.observation is not None:
+    if not isinstance(matrix, InMemoryMatrix) or result.problem.partial:
         reason = _WITH_HOLES if isinstance(matrix, InMemoryMatrix) else _OUT_OF_CORE
         return Comparison(None, np.empty(0), None, reason if nmf else "", reason)
     if rank == 0:

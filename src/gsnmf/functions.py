@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from typing import Any
 
 from gsnmf.constraints import Constraints
-from gsnmf.factorization.missing import choose_held, solve_held
-from gsnmf.factorization.path import Request
 from gsnmf.matrix.input import MissingValues, Negative
 from gsnmf.matrix.validation import Hints
 from gsnmf.problem import Problem
 from gsnmf.records import Selection
+from gsnmf.registry import Plan
 from gsnmf.result import Factorization
 from gsnmf.search.effort import Effort, Progress
+from gsnmf.solve import choose, solve
 from gsnmf.weights import DEFAULT_MAX_ITERATIONS, DEFAULT_TOLERANCE, warn_unless_converged
+
+_HINTS = Hints("gsnmf.factorize(..., missing_values=numpy.nan)", 'gsnmf.factorize(..., negative="clip")')
 
 
 def factorize(
@@ -110,23 +111,21 @@ def factorize(
     >>> sorted(result.columns) == list(data.columns), sorted(result.rows) == list(data.rows)
     (True, True)
     """
-    request = Request.of(
+    plan = Plan(method, effort, bool(scale), tolerance, max_iterations, checkpoint, time_limit, progress)
+    problem = Problem.of(
+        matrix,
         rank,
-        method=method,
-        effort=effort,
-        scale=scale,
-        checkpoint=checkpoint,
-        tolerance=tolerance,
-        max_iterations=max_iterations,
+        missing_values=missing_values,
+        entry_weights=entry_weights,
+        negative=negative,
         constraints=constraints,
-        time_limit=time_limit,
-        progress=progress,
         members=members,
+        hints=_HINTS,
     )
-    problem = _asked(matrix, missing_values, entry_weights, negative)
-    result = solve_held(problem.matrix, request)
-    warn_unless_converged(result.weights, request.tolerance)
-    return replace(result, clipped_share=problem.clipped_share) if problem.clipped_share else result
+    problem.warn()
+    result = solve(problem, plan)
+    warn_unless_converged(result.weights, plan.tolerance)
+    return result
 
 
 def select(
@@ -168,26 +167,15 @@ def select(
     >>> gsnmf.select([[1, 0, 2], [0, 1, 2], [0, 0, 1]], 2, method="spa-rows").rows
     array([0, 1])
     """
-    request = Request.of(
-        rank,
-        method=method,
-        effort=effort,
-        scale=scale,
-        checkpoint=checkpoint,
-        constraints=constraints,
-        time_limit=time_limit,
-        progress=progress,
-    )
-    return choose_held(_asked(matrix, missing_values, entry_weights, negative).matrix, request).selection
-
-
-_HINTS = Hints("gsnmf.factorize(..., missing_values=numpy.nan)", 'gsnmf.factorize(..., negative="clip")')
-
-
-def _asked(matrix: Any, missing_values: MissingValues, entry_weights: Any, negative: Negative) -> Problem:
-    """The problem; warns of what was changed."""
+    plan = Plan(method, effort, bool(scale), checkpoint=checkpoint, time_limit=time_limit, progress=progress)
     problem = Problem.of(
-        matrix, missing_values=missing_values, entry_weights=entry_weights, negative=negative, hints=_HINTS
+        matrix,
+        rank,
+        missing_values=missing_values,
+        entry_weights=entry_weights,
+        negative=negative,
+        constraints=constraints,
+        hints=_HINTS,
     )
     problem.warn()
-    return problem
+    return choose(problem, plan).selection

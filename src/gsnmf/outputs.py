@@ -17,12 +17,11 @@ from gsnmf.diagnostics import NO_COMPARISON
 from gsnmf.estimators.gsnmf import GSNMF
 from gsnmf.estimators.naming import index_names, names_out
 from gsnmf.estimators.saving import FORMAT as MODEL
-from gsnmf.factorization.saving import load_result, save_result
+from gsnmf.io import load_result, one_error, read_format, save_result
 from gsnmf.matrix.validation import is_anndata
 from gsnmf.reports.findings import gather
 from gsnmf.reports.page import write_report
 from gsnmf.result import Factorization
-from gsnmf.support.archives import one_error, read_format
 
 Model = GSNMF | TopicModel | Unmixing
 """What saves itself and writes its own report."""
@@ -48,7 +47,7 @@ def save(result: Factorization | Model, path: str | Path, *, provenance: Mapping
 
     See Also
     --------
-    gsnmf.factorization.saving : What the file of a Factorization holds.
+    gsnmf.io : What the file of a Factorization holds.
 
     Examples
     --------

@@ -5,13 +5,16 @@ Algorithms trust what a problem holds. What was asked and cannot be done is refu
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from gsnmf.constraints import Constraints
+from gsnmf.matrix.in_memory import scaled_matrix
 from gsnmf.matrix.input import (
     MissingValues,
     Negative,
@@ -114,7 +117,7 @@ class Problem(Record):
         if constraints is not None and not isinstance(constraints, Constraints):
             raise TypeError(f"constraints must be a gsnmf.Constraints; got {constraints!r}.")
         held, n_clipped, clipped_share = _held(matrix, missing_values, entry_weights, negative, name, hints or _OPTIONS)
-        problem = cls(
+        return cls(
             held,
             rank,
             constraints,
@@ -125,8 +128,6 @@ class Problem(Record):
             n_clipped,
             clipped_share,
         )
-        problem._refuse_contradictions()
-        return problem
 
     def with_matrix(self, matrix: Matrix | Observed) -> Problem:
         """The same question about another matrix of the same shape, for refits."""
@@ -148,22 +149,54 @@ class Problem(Record):
         of_rows = np.ones(m) if self.sample_weight is None else self.sample_weight
         return of_rows, np.ones(n) if self.feature_weight is None else self.feature_weight
 
+    @cached_property
+    def counted(self) -> Matrix | Observed:
+        """The matrix, or its observed entries with all weights of entries, rows and columns multiplied."""
+        if isinstance(self.matrix, Observed) and self.weighted:
+            return self.matrix.weighted(*self.axis_weights)
+        return self.matrix
+
+    @property
+    def partial(self) -> bool:
+        """Whether entries are missing, or count with different weights."""
+        return self.weighted or isinstance(self.matrix, Observed)
+
+    @property
+    def entries_weighted(self) -> bool:
+        """Whether entries count with different weights."""
+        return self.weighted or (isinstance(self.matrix, Observed) and self.matrix.weights is not None)
+
+    @property
+    def observed_share(self) -> float:
+        """Share of the entries that count in the error."""
+        if isinstance(self.counted, Observed):
+            return self.counted.share
+        return float(np.prod([np.count_nonzero(weights) / weights.size for weights in self.axis_weights]))
+
+    @cached_property
+    def norm(self) -> float:
+        """Norm of the matrix in the unit of the data, with the weights that entries have in the error."""
+        if isinstance(self.counted, Observed):
+            return math.sqrt(self.counted.squared_norm)
+        if not self.weighted:
+            return self.counted.norm
+        return scaled_matrix(self.counted, *map(np.sqrt, self.axis_weights)).norm
+
     def warn(self, *, name: str = "matrix", of_empty: bool = True) -> None:
         """Warn the caller of a public function about empty rows and columns, and about much clipping."""
         if of_empty:
             warn_of_empty(self.matrix, name=name)
         warn_of_clipping(self.n_clipped, self.clipped_share, name=name)
 
-    def _refuse_contradictions(self) -> None:
-        """Raise if two of the options exclude each other."""
-        in_memory = isinstance(self.matrix, Observed) or self.matrix.in_memory
+    def __post_init__(self) -> None:
+        """Refuse options that exclude each other."""
         if self.sum_to_one and self.members != 1:
             raise ValueError(f"members must be 1 with sum_to_one=True; got {self.members}.")
-        if self.sum_to_one and not in_memory:
+        if self.sum_to_one and not self.matrix.in_memory:
             raise ValueError("sum_to_one must be False to fit a Dask array; transform takes one.")
         if self.weighted and self.members != 1:
             raise ValueError(f"weights of rows and columns need members=1; got {self.members}.")
-        if self.weighted and not in_memory:
+        if self.weighted and not self.matrix.in_memory:
             raise ValueError("weights of rows and columns need a matrix in memory; got a Dask array.")
 
 

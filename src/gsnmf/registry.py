@@ -6,24 +6,24 @@ documentation's table, the command line's help and the checks of ranks and matri
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gsnmf.checkpoint import Checkpoint
 from gsnmf.constraints import Limits
 from gsnmf.convex.exact import exact_selection
 from gsnmf.convex.penalties import GROUP_2, GROUP_INF, TRACE
 from gsnmf.convex.selection import convex_selection, fast_gradient_selection
 from gsnmf.matrix import InMemoryMatrix, Matrix
-from gsnmf.matrix.validation import check_rank, check_rank_pair
+from gsnmf.matrix.validation import check_count, check_positive, check_rank, check_rank_pair
 from gsnmf.records import Choice, Selection
 from gsnmf.search.automatic import automatic_search
-from gsnmf.search.effort import Effort, Progress
+from gsnmf.search.effort import Effort, Progress, check_effort, check_time_limit
 from gsnmf.search.pursuit import pursuit_choice
 from gsnmf.selection.successive_nonnegative import successive_nonnegative_projection
 from gsnmf.selection.successive_projection import (
@@ -34,6 +34,10 @@ from gsnmf.selection.successive_projection import (
 )
 from gsnmf.selection.xray import xray
 from gsnmf.support.arrays import COLUMNS_ALONE, COLUMNS_AND_ROWS, Axes, Axis
+from gsnmf.weights import DEFAULT_MAX_ITERATIONS, DEFAULT_TOLERANCE
+
+if TYPE_CHECKING:
+    from gsnmf.checkpoint import Checkpoint
 
 Rank = int | tuple[int, int]
 """How many columns and rows in all, or a pair (n_columns, n_rows)."""
@@ -76,6 +80,55 @@ class Task:
     time_limit: float | None = None
     progress: Progress | None = None
     members: int = 1
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How an answer is searched for, which does not change the question.
+
+    Attributes
+    ----------
+    method : str
+        The name of a method; see `find_method`.
+    effort : {"fast", "balanced", "best"}
+        What a search may spend.
+    scale : bool
+        Whether columns and rows are chosen on the matrix scaled to equal sums.
+    tolerance, max_iterations : float and int
+        For the weights.
+    checkpoint : path or None
+        The file from which a method that is resumable goes on.
+    time_limit : float or None
+        Seconds after which a search returns the best so far.
+    progress : callable or None
+        Told how far a search is.
+    """
+
+    method: str = "auto"
+    effort: Effort = "balanced"
+    scale: bool = False
+    tolerance: float = DEFAULT_TOLERANCE
+    max_iterations: int = DEFAULT_MAX_ITERATIONS
+    checkpoint: str | os.PathLike[str] | None = None
+    time_limit: float | None = None
+    progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        method = find_method(self.method)
+        object.__setattr__(self, "method", method.name)  # also where a shorter name was given
+        if self.checkpoint is not None:
+            method.check_resumable()
+        if self.time_limit is not None:
+            check_time_limit(self.time_limit)
+            method.check_timed()
+        check_effort(self.effort)
+        check_positive(self.tolerance, "tolerance")
+        check_count(self.max_iterations, "max_iterations")
+
+    @property
+    def repeatable(self) -> Plan:
+        """The plan without what belongs to one run: its file, its time and its listener."""
+        return replace(self, checkpoint=None, time_limit=None, progress=None)
 
 
 Chooser = Callable[[Matrix, Task], Choice]

@@ -2,56 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
 
+from gsnmf.matrix.observed import Observed
 from gsnmf.matrix.protocol import Matrix, largest_of
 from gsnmf.matrix.validation import check_count
+from gsnmf.objectives import EveryEntry, Filling, objective_of
+from gsnmf.problem import Problem
 from gsnmf.records import Alternative, Mixtures, Record, SearchRecord, Selection, Weights
+from gsnmf.registry import Plan
+from gsnmf.search.alternatives import substitutes
 from gsnmf.support.arrays import Axis, Doubles, Floats, Indices
 from gsnmf.support.formatting import Table, columns_and_rows, percent
 from gsnmf.support.reasons import StopReason
 
 _MOST_SHOWN = 20
 
-
-@dataclass(frozen=True, eq=False)
-class Observation(Record):
-    """What was observed of a matrix, and what fills its holes.
-
-    Attributes
-    ----------
-    share : float
-        Share of the entries that are observed.
-    norm : float
-        Weighted norm of the observed entries, in the unit of the data. The relative error is relative to this.
-    weighted : bool
-        Whether the entries have different weights.
-    missing_values : {"nan", "unstored", None}
-        How the matrix marks missing entries.
-    completion : pair of arrays, shape (m, k) and (n, k), or None
-        Factors of the low-rank matrix that fills the holes; None if nothing had to be filled.
-    anchors : pair of arrays, shape (m, r1) and (r2, n), or None
-        The chosen columns and rows, with holes filled by the factorization itself; None if the completion filled them.
-    """
-
-    share: float
-    norm: float
-    weighted: bool
-    missing_values: Literal["nan", "unstored"] | None = None
-    completion: tuple[Doubles, Doubles] | None = None
-    anchors: tuple[Floats, Floats] | None = None
-
-
-class Substitutes(Protocol):
-    """Finds substitutes for chosen columns and rows. The search, a layer above the results, provides it."""
-
-    def __call__(self, result: Factorization, *, count: int, quick: bool) -> list[Alternative]:
-        """At most ``count`` alternatives for each factor."""
+_TRIED = 2
+"""How many substitutes are fitted for each requested one, if the objective is another than the search's."""
+_TOLERANCE, _ITERATIONS = 1e-3, 200
+"""For the weights of these substitutes, which only serve to compare them."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -62,22 +39,23 @@ class Factorization(Record):
 
     Attributes
     ----------
+    problem : Problem
+        What was asked: the matrix, which entries count and how much, rank, constraints, members.
     selection : Selection
         The columns and rows, and how they were found.
     weights : Weights
         Their weights, the error, and how exact the weights are.
-    source : Matrix
-        The matrix, as algorithms hold it.
+    plan : Plan
+        How the answer was searched for.
     search : SearchRecord or None
         What a search did to find the columns and rows: its starts, exchanges, and why it ended.
     mixtures : Mixtures or None
         The mixtures that take the place of single columns and rows, M ~ (M A) P1 + P2 (B M), if the factors have
         several members each. ``columns`` and ``rows`` are then the leading members; two mixtures may share one.
-    observation : Observation or None
-        What was observed, if entries were missing or have weights. Then ``relative_error`` counts the observed entries,
-        with their weights, and ``source`` is the matrix with its holes filled.
-    clipped_share : float
-        Norm of negative entries that were set to zero, relative to the norm of the matrix.
+    filling : Filling or None
+        What fills the holes of the matrix. Then ``relative_error`` counts the observed entries, with their weights.
+    source : Matrix
+        The matrix as algorithms hold it, with its holes filled.
 
     Examples
     --------
@@ -91,14 +69,18 @@ class Factorization(Record):
     0.899
     """
 
+    problem: Problem = field(compare=False)
     selection: Selection
     weights: Weights
-    source: Matrix = field(compare=False)
+    plan: Plan = field(default=Plan(), compare=False)
     search: SearchRecord | None = field(default=None, compare=False)
-    _substitutes: Substitutes | None = field(default=None, compare=False)
     mixtures: Mixtures | None = None
-    observation: Observation | None = None
-    clipped_share: float = 0.0
+    filling: Filling | None = None
+    source: Matrix = field(default=cast("Matrix", None), compare=False)
+
+    def __post_init__(self) -> None:
+        if self.source is None:
+            object.__setattr__(self, "source", self.problem.matrix)
 
     @property
     def columns(self) -> Indices:
@@ -152,7 +134,12 @@ class Factorization(Record):
     @property
     def observed_share(self) -> float:
         """Share of the entries that are observed; the error counts only these."""
-        return 1.0 if self.observation is None else self.observation.share
+        return self.problem.observed_share
+
+    @property
+    def clipped_share(self) -> float:
+        """Norm of the negative entries that were set to zero, relative to the norm of the matrix."""
+        return self.problem.clipped_share
 
     @property
     def relative_error(self) -> float:
@@ -162,8 +149,8 @@ class Factorization(Record):
     @property
     def absolute_error(self) -> float:
         """||M - M[:, columns] P1 - P2 M[rows, :]||_F; infinite only if it exceeds the largest float."""
-        if self.observation is not None:
-            return self.relative_error * self.observation.norm
+        if self.problem.partial:
+            return self.relative_error * self.problem.norm
         with np.errstate(over="ignore", under="ignore"):
             return float(np.ldexp(self.relative_error * np.sqrt(self.source.squared_norm), self.source.exponent))
 
@@ -262,7 +249,7 @@ class Factorization(Record):
     @property
     def knows_alternatives(self) -> bool:
         """Whether `alternatives` can be asked for."""
-        return self._substitutes is not None
+        return self.mixtures is None or not self.problem.partial
 
     def alternatives(self, count: int = 5, *, quick: bool = False) -> Table:
         """The best substitutes for every factor, with the error after all weights are fitted again.
@@ -294,12 +281,9 @@ class Factorization(Record):
         0       columns  0       1           0.165           0.0913
         1       columns  2       3           0.328           16.4
         """
-        if self._substitutes is None:
-            raise ValueError(
-                "alternatives need a result of gsnmf.factorize or gsnmf.load, which knows how to search, and without "
-                "several members and missing entries at once."
-            )
-        found = self._substitutes(self, count=check_count(count, "count"), quick=quick)
+        if not self.knows_alternatives:
+            raise ValueError("alternatives need factors of one member each if entries are missing or have weights.")
+        found = _alternatives(self, check_count(count, "count"), quick)
         rows = tuple(
             (a.factor, a.axis, a.chosen, a.index, a.relative_error, 100.0 * (a.relative_error - self.relative_error))
             for a in found
@@ -309,8 +293,8 @@ class Factorization(Record):
     def __repr__(self) -> str:
         m, n = self.source.shape
         seen = ""
-        if self.observation is not None:
-            weighted = " with weights" if self.observation.weighted else ""
+        if self.problem.partial:
+            weighted = " with weights" if self.problem.entries_weighted else ""
             seen = f" on the {100 * self.observed_share:.3g} % observed{weighted}"
         chosen = columns_and_rows(self.columns.size, self.rows.size)
         if self.mixtures is not None:
@@ -322,6 +306,43 @@ class Factorization(Record):
         trust = "weights optimal" if self.converged else "weights not converged"
         caption = f"{self!r}; {self.stop_reason}; {trust} (violation {self.optimality:.1e})."
         return factor_table(self.factors(n_strongest=5), caption)._repr_html_()
+
+
+def _alternatives(result: Factorization, count: int, quick: bool) -> list[Alternative]:
+    """Alternatives of every factor, with errors of the objective that the result minimises."""
+    problem = result.problem
+    if not (problem.partial or problem.sum_to_one):
+        return substitutes(result, count=count, quick=quick, constraints=problem.constraints)
+    if isinstance(problem.counted, Observed) and not problem.sum_to_one:
+        return substitutes(result, count=count, quick=quick, constraints=problem.constraints, observed=problem.counted)
+    return _refitted_substitutes(result, count, quick)
+
+
+def _refitted_substitutes(result: Factorization, count: int, quick: bool) -> list[Alternative]:
+    """Alternatives for every entry and nonnegative weights, compared by the objective of the result."""
+    problem, size = result.problem, result.selection.n_selected
+    objective = objective_of(problem, size)
+    plain = EveryEntry(objective.source).nonnegative(result.columns, result.rows, None, _TOLERANCE, _ITERATIONS)
+    on_source = Factorization(Problem(objective.source), result.selection, plain.weights)
+    found = substitutes(on_source, count=_TRIED * count, quick=quick, constraints=problem.constraints)
+    errors = []
+    for one in found:
+        columns, rows = result.columns.copy(), result.rows.copy()
+        if one.axis == "columns":
+            columns[one.factor] = one.index
+        else:
+            rows[one.factor - columns.size] = one.index
+        fitted = (
+            objective.summing_to_one(rows, _TOLERANCE)
+            if problem.sum_to_one
+            else objective.nonnegative(columns, rows, None, _TOLERANCE, _ITERATIONS)
+        )
+        errors.append(replace(one, relative_error=fitted.weights.relative_error))
+    return [one for _, group in groupby(errors, key=attrgetter("factor")) for one in _best(group, count)]
+
+
+def _best(alternatives: Iterable[Alternative], count: int) -> list[Alternative]:
+    return sorted(alternatives, key=attrgetter("relative_error"))[:count]
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 import gsnmf
 from gsnmf.commands import app, run
 from gsnmf.datasets import planted
-from gsnmf.factorization.saving import load_provenance
+from gsnmf.io import load_provenance
 from processes import PATIENCE, hear_interrupts
 
 MATRIX = planted((12, 9), 2, 1, random_state=0).matrix.round(6)

@@ -11,6 +11,7 @@ import gsnmf
 from gsnmf._kernels.members import best_change, member_weights
 from gsnmf.constraints import Constraints
 from gsnmf.matrix import InMemoryMatrix, wrap
+from gsnmf.problem import Problem
 from gsnmf.records import Mixtures
 from gsnmf.search.effort import Work
 from gsnmf.search.members import check_members, random_start, refine_members
@@ -212,7 +213,7 @@ def test_kinds_of_matrices_agree():
     start = gsnmf.factorize(matrix, 4, effort="fast")
     expected = refine_members(start, 3)
     for raw in (sp.csr_array(matrix), sp.csc_array(matrix), np.asfortranarray(matrix)):
-        other = refine_members(gsnmf.Factorization(start.selection, start.weights, wrap(raw)), 3)
+        other = refine_members(gsnmf.Factorization(Problem(wrap(raw)), start.selection, start.weights), 3)
         assert other.relative_error == pytest.approx(expected.relative_error, rel=1e-9)
         assert (abs(other.column_mixture - expected.column_mixture)).max() < 1e-6
         assert quality_of(raw, other) == pytest.approx(other.quality, abs=1e-12)
@@ -232,7 +233,7 @@ def test_single_precision_stays():
 @pytest.mark.parametrize("scale", [1e-200, 1e200])
 def test_unit_of_the_data(start, scale):
     expected = refine_members(start, 2)
-    scaled = gsnmf.Factorization(start.selection, start.weights, wrap(start.matrix * scale))
+    scaled = gsnmf.Factorization(Problem(wrap(start.matrix * scale)), start.selection, start.weights)
     result = refine_members(scaled, 2)
     assert result.relative_error == pytest.approx(expected.relative_error, rel=1e-9)
     np.testing.assert_allclose(
@@ -244,7 +245,7 @@ def test_transposition_gives_the_same(start):
     matrix = start.matrix
     weights = gsnmf.fit_weights(matrix.T, start.rows, start.columns)
     selection = gsnmf.Selection.of_indices(start.rows, start.columns, "auto", 5)
-    other = refine_members(gsnmf.Factorization(selection, weights, wrap(matrix.T)), 2, effort="fast")
+    other = refine_members(gsnmf.Factorization(Problem(wrap(matrix.T)), selection, weights), 2, effort="fast")
     expected = refine_members(start, 2, effort="fast")
     assert other.relative_error == pytest.approx(expected.relative_error, abs=2e-3)
 
@@ -280,7 +281,7 @@ def test_limits_are_obeyed(start):
     columns, rows = np.array([1, 5]), np.array([3, 7, 9])
     weights = gsnmf.fit_weights(matrix, columns, rows)
     selection = gsnmf.Selection.of_indices(columns, rows, "auto", 5)
-    result = refine_members(gsnmf.Factorization(selection, weights, wrap(matrix)), 3, limits=limits)
+    result = refine_members(gsnmf.Factorization(Problem(wrap(matrix)), selection, weights), 3, limits=limits)
     assert not result.column_mixture.toarray()[::2].any()
     assert any(np.array_equal(row, np.eye(m)[3]) for row in result.row_mixture.toarray())
     assert result.columns.size + result.rows.size == 5
@@ -290,7 +291,7 @@ def test_limits_are_obeyed(start):
 class TestStartFromRandomFactors:
     def model(self, start, work=np.inf, **constraints):
         limits = Constraints(**constraints).resolve(start.source.shape, 5)
-        return MixedModel.of_result(start, Space.of(start.source, limits, Work(work)))[0]
+        return MixedModel.of_result(start.members, start.weights, Space.of(start.source, limits, Work(work)))[0]
 
     def error(self, start, n_starts):
         return start.source.squared_residual(*random_start(self.model(start), n_starts))
@@ -318,13 +319,15 @@ def test_zero_columns_and_exact_matrices():
     matrix[:, 2] = 0.0
     weights = gsnmf.fit_weights(matrix, [2, 5], [1, 3])
     selection = gsnmf.Selection.of_indices(np.array([2, 5]), np.array([1, 3]), "given", 4)
-    result = refine_members(gsnmf.Factorization(selection, weights, wrap(matrix)), 2)
+    result = refine_members(gsnmf.Factorization(Problem(wrap(matrix)), selection, weights), 2)
     assert result.W.shape == (30, 4)
     assert np.isfinite(result.reconstruct()).all()
     assert result.quality == pytest.approx(quality_of(matrix, result), abs=1e-12)
     exact = gsnmf.factorize(np.eye(6), 6)
     assert refine_members(exact, 3).relative_error == exact.relative_error
-    zero = gsnmf.Factorization(selection, gsnmf.fit_weights(np.zeros((9, 9)), [2, 5], [1, 3]), wrap(np.zeros((9, 9))))
+    zero = gsnmf.Factorization(
+        Problem(wrap(np.zeros((9, 9)))), selection, gsnmf.fit_weights(np.zeros((9, 9)), [2, 5], [1, 3])
+    )
     assert refine_members(zero, 2).relative_error == 0.0
 
 
@@ -447,7 +450,7 @@ class Plain(InMemoryMatrix):
 
 
 def test_any_matrix_in_memory(start):
-    plain = gsnmf.Factorization(start.selection, start.weights, Plain(start.matrix))
+    plain = gsnmf.Factorization(Problem(Plain(start.matrix)), start.selection, start.weights)
     result, expected = refine_members(plain, 2), refine_members(start, 2)
     assert result.relative_error == pytest.approx(expected.relative_error, rel=1e-9)
 
@@ -462,7 +465,7 @@ def test_small_and_degenerate_matrices(seed):
     n_columns = int(rng.integers(0, rank + 1))
     columns, rows = rng.permutation(n)[:n_columns], rng.permutation(m)[: rank - n_columns]
     selection = gsnmf.Selection.of_indices(columns, rows, "given", rank)
-    given = gsnmf.Factorization(selection, gsnmf.fit_weights(matrix, columns, rows), wrap(matrix))
+    given = gsnmf.Factorization(Problem(wrap(matrix)), selection, gsnmf.fit_weights(matrix, columns, rows))
     limits = Constraints().resolve((m, n), rank)
     for members in (1, 2, min(m, n)):
         result = refine_members(given, members, limits=limits, effort="fast")

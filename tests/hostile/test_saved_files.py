@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 import gsnmf
-from gsnmf.factorization.saving import load_provenance
+from gsnmf.io import load_provenance
 from hostile.damage import mutated
 
 _RNG = np.random.default_rng(0)
@@ -121,6 +121,8 @@ def test_a_checkpoint_of_a_matrix_with_equal_norms_is_refused(tmp_path):
         {"record": {"shape": "9x8"}},
         {"record": {"fingerprint": "x"}},
         {"record": {"version": "new"}},
+        {"record": {"plan": {"method": "none"}}},
+        {"record": {"constraints": {"include_columns": "a"}}},
     ],
 )
 def test_forged_results_are_refused(result_file, forged):
@@ -150,8 +152,10 @@ def test_other_records_are_refused(tmp_path, record):
         {"group_means": None},
         {"record": {"largest_group": 77}},
         {"record": {"largest_group": "x"}},
-        {"record": {"numbers": {}}},
-        {"record": {"numbers": 3}},
+        {"record": {"n_iter_": "x"}},
+        {"record": {"quality_": None}},
+        {"record": {"constraints": 3}},
+        {"record": {"result": {"shape": [9, 8]}}},
         {"record": {"parameters": {"unknown": 1}}},
         {"record": {"order": None}},
         {"record": {"stop_reason": "whim"}},

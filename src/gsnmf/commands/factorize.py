@@ -252,7 +252,7 @@ def factorize(
             members=members,
             time_limit=time_limit,
         )
-        result = replace(result, clipped_share=data.clipped_share)
+        result = replace(result, problem=replace(result.problem, clipped_share=data.clipped_share))
         stage(f"Comparing: quality {percent(result.quality)}")
         comparison = NO_COMPARISON if compare_with is False else compare(result, nmf=bool(compare_with))
         sure = sides = None

@@ -22,8 +22,8 @@ from typing import Any, Literal
 import numpy as np
 
 from gsnmf._kernels.observed_entries import residuals
-from gsnmf.factorization.weighted_axes import scaled_matrix
 from gsnmf.matrix import Matrix
+from gsnmf.matrix.in_memory import scaled_matrix
 from gsnmf.matrix.observed import Observed
 from gsnmf.metrics import quality
 from gsnmf.support.arrays import Doubles, Floats, Indices

@@ -6,21 +6,17 @@ import numbers
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from gsnmf.constraints import Constraints
 from gsnmf.estimators.automatic_rank import automatic_rank
 from gsnmf.estimators.coefficients import COEFFICIENTS
 from gsnmf.estimators.target import smallest_factorization
-from gsnmf.factorization.missing import solve_held
-from gsnmf.factorization.mixing import solve_mixed, solve_weighted_mixed
-from gsnmf.factorization.path import Request
-from gsnmf.factorization.weighted_axes import solve_weighted
 from gsnmf.matrix import Matrix
 from gsnmf.matrix.observed import Observed
 from gsnmf.matrix.validation import check_count, check_positive
-from gsnmf.registry import Ranks, find_method
+from gsnmf.problem import Problem
+from gsnmf.registry import Plan, Ranks, find_method
 from gsnmf.result import Factorization
+from gsnmf.solve import solve
 from gsnmf.support.arrays import Doubles
 from gsnmf.support.progress import logger
 
@@ -36,11 +32,6 @@ class Importance:
     def equal(self) -> bool:
         """Whether all samples count equally, and all features too."""
         return self.of_samples is None and self.of_features is None
-
-    def both(self, shape: tuple[int, int]) -> tuple[Doubles, Doubles]:
-        """Both of them as arrays, for samples of this shape."""
-        of_samples = np.ones(shape[0]) if self.of_samples is None else self.of_samples
-        return of_samples, np.ones(shape[1]) if self.of_features is None else self.of_features
 
 
 def factorized(
@@ -100,28 +91,16 @@ def _check_coefficients(model: Any, plain: bool) -> None:
 def _of_rank(
     model: Any, samples: Matrix | Observed, rank: Any, constraints: Constraints | None, importance: Importance
 ) -> Factorization:
-    request = Request.of(
+    plan = Plan(model.method, model.effort, bool(model.scale), model.tol, model.max_iter, time_limit=model.time_limit)
+    problem = Problem(
+        samples,
         rank,
-        method=model.method,
-        effort=model.effort,
-        scale=model.scale,
-        tolerance=model.tol,
-        max_iterations=model.max_iter,
-        constraints=constraints,
-        members=model.members,
-        time_limit=model.time_limit,
+        constraints,
+        check_count(model.members, "members"),
+        bool(model.sum_to_one),
+        importance.of_samples,
+        importance.of_features,
     )
-    result = _solved(samples, request, importance, model.sum_to_one)
+    result = solve(problem, plan)
     logger.info("%s features and %s samples: %.2f%%", result.columns.size, result.rows.size, 100 * result.quality)
     return result
-
-
-def _solved(samples: Matrix | Observed, request: Request, importance: Importance, sum_to_one: bool) -> Factorization:
-    if importance.equal:
-        return solve_mixed(samples, request) if sum_to_one else solve_held(samples, request)
-    weights = importance.both(samples.shape)
-    if isinstance(samples, Observed):
-        weighted = samples.weighted(*weights)
-        return solve_mixed(weighted, request) if sum_to_one else solve_held(weighted, request)
-    solve = solve_weighted_mixed if sum_to_one else solve_weighted
-    return solve(samples, request, *weights)

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from gsnmf._kernels.observed_entries import residuals
-from gsnmf.factorization.weighted_axes import scaled_matrix
 from gsnmf.matrix import Matrix
+from gsnmf.matrix.in_memory import scaled_matrix
 from gsnmf.matrix.low_rank_sum import LowRankSum, filled_sum
 from gsnmf.matrix.observed import Observed
 from gsnmf.support.arrays import Doubles, Floats

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
 from gsnmf.estimators.coefficients import Anchors, CoefficientRule, Coefficients, coefficients
-from gsnmf.estimators.grouping import Groups, comparable, learn_groups, nearest_group, strongest_component
+from gsnmf.estimators.grouping import Groups, comparable, learn_groups, nearest_group
 from gsnmf.estimators.input import admitted_samples
 from gsnmf.estimators.naming import component_names, names_out, sample_names
 from gsnmf.matrix import Matrix
@@ -35,7 +35,6 @@ class Learned(BaseEstimator):  # type: ignore[misc]
     result_: Factorization
     _strongest_samples: list[tuple[Indices, Floats]] | None
     _groups: Groups | None
-    _means: Doubles
 
     def _remember(self, result: Factorization, names: tuple[str, ...] | None, feature_weight: Doubles | None) -> None:
         """Set what is learned."""
@@ -98,18 +97,17 @@ class Learned(BaseEstimator):  # type: ignore[misc]
         labels, self._groups = learn_groups(held, W, sample_weight)
         return labels
 
-    def _known_groups(self) -> Groups | None:
-        """What was learned about the groups; None for a model from a file that was saved without it."""
-        if self._groups is None and "result_" in self.__dict__:
+    def _known_groups(self) -> Groups:
+        """What was learned about the groups."""
+        if self._groups is None:
             source = self.result_.source
             self._learn_groups(source, self._coefficients(source))
+        assert self._groups is not None
         return self._groups
 
     def _labels(self, samples: Matrix | Observed) -> Any:
         """The component to whose group each sample belongs."""
         groups = self._known_groups()
-        if groups is None:
-            return strongest_component(self._coefficients(samples), self._means)
         W = self._coefficients(samples) if isinstance(samples, Observed) else None
         return nearest_group(comparable(samples, W, self.components_, self._feature_weight), groups)
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from gsnmf.datasets.labelled import LabelledMatrix
 from gsnmf.diagnostics import NO_COMPARISON
-from gsnmf.estimators.saving import packed_result
-from gsnmf.factorization.saving import unpacked
+from gsnmf.estimators.saving import saved_result
 from gsnmf.reports.findings import Findings, gather
 from gsnmf.result import Factorization
 
@@ -56,9 +55,9 @@ def _result(model: Any, X: Any) -> Factorization:
         if X is not None and np.shape(X) != held.source.shape:
             raise ValueError(f"X must be the training data, of shape {held.source.shape}; got shape {np.shape(X)}.")
         return held
-    packed = packed_result(model)
-    if packed is None:
+    saved = saved_result(model)
+    if saved is None:
         raise ValueError("a report needs the result, which this model was saved without; fit it again.")
     if X is None:
         raise ValueError("a report needs the training data, which are not saved with a model; give them as X.")
-    return unpacked("the model", *packed, X)
+    return saved.with_matrix(X)

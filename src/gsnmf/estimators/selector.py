@@ -11,9 +11,10 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from gsnmf.estimators.input import checked_samples
-from gsnmf.factorization.path import Request, choose
 from gsnmf.matrix.validation import check_count
-from gsnmf.registry import Ranks, find_method, methods
+from gsnmf.problem import Problem
+from gsnmf.registry import Plan, Ranks, find_method, methods
+from gsnmf.solve import choose
 from gsnmf.support.arrays import Flags
 
 
@@ -64,8 +65,8 @@ class GSNMFSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         samples = checked_samples(self, X, reset=True)
         count = min(count, samples.shape[1])
         rank = count if method.ranks == Ranks.NUMBER else (count, 0)
-        request = Request.of(rank, method=self.method, scale=self.scale)
-        self.feature_indices_ = choose(samples, request).selection.columns
+        plan = Plan(self.method, scale=bool(self.scale))
+        self.feature_indices_ = choose(Problem(samples, rank), plan).selection.columns
         return self
 
     def transform(self, X: Any) -> Any:

@@ -29,6 +29,7 @@ from gsnmf.matrix.protocol import (
     safe_exponent,
     sketch_vectors,
 )
+from gsnmf.matrix.validation import check_with_largest
 from gsnmf.support.arrays import Axis, Doubles, Floats, Indices, RawMatrix, Sparse
 
 _CANCELLED = 1e-10
@@ -395,3 +396,14 @@ def _block_grams(factor: Floats, blocks: Indices) -> Doubles:
 def hold(matrix: RawMatrix, largest: float | None = None) -> InMemoryMatrix:
     """Hold a matrix that is known to be right; ``largest`` is its largest entry, if known."""
     return DenseMatrix(matrix, largest) if isinstance(matrix, np.ndarray) else SparseMatrix(matrix, largest)
+
+
+def scaled_matrix(matrix: Matrix, rows: Doubles | None, columns: Doubles) -> InMemoryMatrix:
+    """The matrix with its rows and columns multiplied by numbers."""
+    data: Any = matrix.data
+    is_sparse = bool(sp.issparse(data))
+    if is_sparse:
+        scaled = data.multiply(columns) if rows is None else data.multiply(columns).multiply(rows[:, None])
+    else:
+        scaled = data * columns if rows is None else data * columns * rows[:, None]
+    return hold(*check_with_largest(scaled.astype(matrix.dtype, copy=False)))

@@ -41,6 +41,8 @@ class Observed:
     (0.75, 5.0, False)
     """
 
+    in_memory = True
+
     def __init__(
         self, values: sp.csr_array, weights: Floats | None, *, from_dense: bool, missing_values: MissingKind = None
     ) -> None:

@@ -14,7 +14,7 @@ without it: another column or a row may then stand for the same factor.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -22,15 +22,16 @@ import scipy.sparse as sp
 from scipy.optimize import linear_sum_assignment
 
 from gsnmf.constraints import Constraints
-from gsnmf.factorization.path import Request, solve
 from gsnmf.matrix import InMemoryMatrix
 from gsnmf.matrix.in_memory import hold
 from gsnmf.matrix.validation import check_count
 from gsnmf.model_selection.input import matrix_of
+from gsnmf.problem import Problem
 from gsnmf.records import Record
-from gsnmf.registry import Ranks, find_method
+from gsnmf.registry import Plan, Ranks, find_method
 from gsnmf.result import Factorization
 from gsnmf.search.effort import Progress
+from gsnmf.solve import solve
 from gsnmf.support.arrays import Axis, Doubles, Flags, Floats, Indices, RawMatrix
 from gsnmf.support.formatting import ShownAsTable, Table, percent
 from gsnmf.support.progress import log_progress
@@ -163,13 +164,14 @@ def stability(
         raise ValueError(f"stability needs a dense or sparse matrix; got {type(held.data).__name__}.")
     repeats = check_count(n_repeats, "n_repeats")
     rng = np.random.default_rng(random_state)
-    request, known = _request(result, constraints), _Known(held, result)
+    rank, constraints, plan = _asked(result, constraints)
+    known = _Known(held, result)
     tell = progress or log_progress
     frequencies, agreements, similarities = [], [], []
     for number, change in enumerate(CHANGES):
         back, similar, agreed = np.zeros(known.size), np.zeros(known.size), 0.0
         for repeat, changed in enumerate(_changed_matrices(held, result, change, repeats, rng), 1):
-            refit = solve(hold(changed.data), request)
+            refit = solve(Problem(hold(changed.data), rank, constraints), plan)
             back += known.came_back(refit)
             found = known.similarities(refit, changed)
             similar += found
@@ -220,20 +222,19 @@ class _Known:
         return matched_similarities(left, right, np.asarray(refit.W), np.asarray(refit.H).T)
 
 
-def _request(result: Factorization, constraints: Constraints | None) -> Request:
+def _asked(result: Factorization, constraints: Constraints | None) -> tuple[Any, Constraints | None, Plan]:
+    """Rank, constraints and plan of the refits."""
     method = find_method(result.method)
     pair = result.columns.size, result.rows.size
     rank = pair if method.ranks == Ranks.PAIR else sum(pair)
-    automatic = method.name == "auto"
-    request = Request.of(
-        rank,
-        method=method.name,
+    plan = Plan(
+        method.name,
+        "fast",
         tolerance=_TOLERANCE,
         max_iterations=_MAX_ITERATIONS,
-        constraints=constraints,
-        progress=(lambda *_: None) if automatic else None,
+        progress=(lambda *_: None) if method.name == "auto" else None,
     )
-    return replace(request, effort="fast")
+    return rank, constraints, plan
 
 
 def _changed_matrices(

@@ -248,16 +248,16 @@ def gather(
 
 def _where(result: Factorization) -> str:
     """Which entries the quality refers to, if not all."""
-    if result.observation is None:
+    if not result.problem.partial:
         return ""
-    weighted = ", with their weights" if result.observation.weighted else ""
+    weighted = ", with their weights" if result.problem.entries_weighted else ""
     return f", on the {percent(result.observed_share)} of the entries that are observed{weighted}"
 
 
 def _remarks(result: Factorization) -> tuple[str, ...]:
     """What a reader must know about the data."""
     remarks = []
-    if result.observation is not None:
+    if result.problem.partial:
         remarks.append(
             f"{percent(result.observed_share)} of the entries are observed, and the quality refers to these. Errors of "
             "single rows and columns, qualities by rank and pictures refer to the matrix with its holes filled."

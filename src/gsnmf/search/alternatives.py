@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,7 +21,6 @@ from gsnmf.constraints import Constraints, Limits
 from gsnmf.matrix.in_memory import InMemoryMatrix
 from gsnmf.matrix.observed import Observed
 from gsnmf.records import Alternative
-from gsnmf.result import Factorization
 from gsnmf.search.candidates import candidate_pool
 from gsnmf.search.effort import Work
 from gsnmf.search.mixed_model import MixedModel, MixedSide, Mixture, Space
@@ -29,6 +29,9 @@ from gsnmf.search.trials import Trials
 from gsnmf.support.arrays import COLUMNS_AND_ROWS, Axis, Doubles
 from gsnmf.weights.joint import JointProblem, Side, solve_joint
 from gsnmf.weights.observed import solve_anchored, solve_observed_weights
+
+if TYPE_CHECKING:
+    from gsnmf.result import Factorization
 
 _CANDIDATES = 500
 """Candidates per side."""
@@ -142,7 +145,7 @@ def _of_members(result: Factorization, limits: Limits, count: int, care: _Care) 
     """
     matrix = result.source
     assert isinstance(matrix, InMemoryMatrix)  # mixtures exist only in memory
-    model, used = MixedModel.of_result(result, Space.of(matrix, limits, Work(math.inf)))
+    model, used = MixedModel.of_result(result.members, result.weights, Space.of(matrix, limits, Work(math.inf)))
     numbers = np.flatnonzero(used)  # numbers of the nonzero factors
     problem = model.problem()
     found: list[Alternative] = []

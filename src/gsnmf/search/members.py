@@ -24,23 +24,26 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gsnmf._parallel import blas_threads
 from gsnmf.constraints import Constraints, Limits
 from gsnmf.matrix.in_memory import InMemoryMatrix
+from gsnmf.matrix.observed import Observed
 from gsnmf.matrix.protocol import Matrix
 from gsnmf.matrix.validation import check_count
 from gsnmf.records import NO_GAIN, Choice, Mixtures, Weights
-from gsnmf.result import Factorization
 from gsnmf.search.alternating import short_nmf
 from gsnmf.search.effort import Clock, Effort, Progress, Work, nominal_seconds
 from gsnmf.search.mixed_model import MixedModel, MixedSide, Mixture, Pool, Space
 from gsnmf.support.arrays import Doubles, Indices, axes_of
 from gsnmf.weights import DEFAULT_MAX_ITERATIONS, DEFAULT_TOLERANCE
 from gsnmf.weights.optimality import CANCELLED, ratio
+
+if TYPE_CHECKING:
+    from gsnmf.result import Factorization
 
 _SLOW = 1e-5
 """Rounds end when one lowers the squared error by less than this fraction."""
@@ -90,7 +93,7 @@ Factors = tuple[Doubles, Doubles]
 """W and H."""
 
 
-def check_members(members: Any, matrix: Matrix) -> int:
+def check_members(members: Any, matrix: Matrix | Observed) -> int:
     """Return ``members`` if factors of the matrix may have that many, or say what is allowed."""
     count = check_count(members, "members")
     if count > min(matrix.shape):
@@ -175,7 +178,7 @@ def refine_members(
         limits = Constraints().resolve(matrix.shape, shape)
     space = Space.of(matrix, limits, Work(np.inf, Clock(time.monotonic() + time_limit)))
     with blas_threads(float(matrix.n_stored) * sum(shape)):
-        model, used = MixedModel.of_result(start, space)
+        model, used = MixedModel.of_result(start.members, start.weights, space)
         unused = start.columns[~used[: shape[0]]], start.rows[~used[shape[0] :]]
         if model.size == 0 or start.relative_error**2 <= CANCELLED:
             single = Mixtures.single(start.columns, start.rows, matrix.shape, matrix.dtype)
@@ -196,21 +199,21 @@ def refine_members(
         return _result(start, model, unused, members, gain, tolerance)
 
 
-def fitted_mixtures(matrix: Matrix, choice: Choice, tolerance: float, max_iterations: int) -> Factorization:
+def fitted_mixtures(matrix: Matrix, choice: Choice, tolerance: float, max_iterations: int) -> Weights:
     """Solve for the weights of fixed mixtures."""
     assert isinstance(matrix, InMemoryMatrix)
     assert choice.mixtures is not None
     (m, n), r1, r2 = matrix.shape, choice.selection.columns.size, choice.selection.rows.size
     nothing = Weights(np.zeros((r1, n)), np.zeros((m, r2)), 1.0, np.inf, 0, False)
-    start = Factorization(choice.selection, nothing, matrix, choice.search, None, choice.mixtures)
     limits = Constraints().resolve(matrix.shape, (r1, r2))
     with blas_threads(float(matrix.n_stored) * (r1 + r2)):
-        model, used = MixedModel.of_result(start, Space.of(matrix, limits, Work(np.inf)))
+        space = Space.of(matrix, limits, Work(np.inf))
+        model, used = MixedModel.of_result(choice.mixtures.members(), nothing, space)
         model.solve(tolerance, max_iterations)
     P, Q = np.zeros((n, r1)), np.zeros((m, r2))
     P[:, used[:r1]] = model.columns.weights * model.columns.sums
     Q[:, used[r1:]] = model.rows.weights * model.rows.sums
-    return replace(start, weights=_weights(model, P, Q, tolerance))
+    return _weights(model, P, Q, tolerance)
 
 
 def _stage(model: MixedModel, most: int, plan: _Plan, other: Factors | None) -> MixedModel:

@@ -28,10 +28,10 @@ import numpy as np
 from gsnmf._kernels.members import best_change, member_weights
 from gsnmf.constraints import Limits
 from gsnmf.matrix.in_memory import InMemoryMatrix
-from gsnmf.result import Factorization
+from gsnmf.records import Weights
 from gsnmf.search.effort import Work, nominal_seconds
 from gsnmf.search.state import descend_jointly
-from gsnmf.support.arrays import Doubles, Flags, Indices
+from gsnmf.support.arrays import Doubles, Flags, Floats, Indices
 from gsnmf.weights.joint import JointProblem, Side, solve_joint
 
 _GRAM_BYTES = 1 << 28
@@ -337,28 +337,30 @@ class MixedModel:
         return cls(space, left, MixedSide(space.rows, rows, fixed[len(columns) :], Q))
 
     @classmethod
-    def of_result(cls, result: Factorization, space: Space) -> tuple[MixedModel, Flags]:
+    def of_result(
+        cls, members: list[tuple[Indices, Floats]], weights: Weights, space: Space
+    ) -> tuple[MixedModel, Flags]:
         """The nonzero factors of a result as mixtures with their weights, and which factors these are.
 
         A factor that is one included column, or row, is fixed.
         """
-        r1 = result.columns.size
+        r1 = weights.column_weights.shape[0]
         sides = (
-            (space.matrix, space.limits.included_columns, result.members[:r1]),
-            (space.matrix.T, space.limits.included_rows, result.members[r1:]),
+            (space.matrix, space.limits.included_columns, members[:r1]),
+            (space.matrix.T, space.limits.included_rows, members[r1:]),
         )
         mixtures: list[list[Mixture]] = []
         used, fixed = [], []
         for matrix, included, pairs in sides:
-            nonzero = [bool(matrix.squared_column_norms[members].any()) for members, _ in pairs]
+            nonzero = [bool(matrix.squared_column_norms[own].any()) for own, _ in pairs]
             used += nonzero
             mixtures.append(
                 [Mixture(m, s.astype(np.float64)) for (m, s), is_there in zip(pairs, nonzero, strict=True) if is_there]
             )
             fixed += [own.members.size == 1 and bool(np.isin(own.members, included)[0]) for own in mixtures[-1]]
         kept = np.array(used, dtype=np.bool_)
-        P = result.column_weights[kept[:r1]].T.astype(np.float64)
-        Q = result.row_weights[:, kept[r1:]].astype(np.float64)
+        P = weights.column_weights[kept[:r1]].T.astype(np.float64)
+        Q = weights.row_weights[:, kept[r1:]].astype(np.float64)
         return cls.of(space, mixtures[0], mixtures[1], np.array(fixed, dtype=np.bool_), P, Q), kept
 
     @property

@@ -29,14 +29,18 @@ N. Nadisic, N. Gillis, C. Kervazo, Smoothed separable nonnegative matrix factori
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from gsnmf.checkpoint import Checkpoint
 from gsnmf.constraints import Limits
 from gsnmf.matrix.projection import Projection, ResidualSide, tie_factor
 from gsnmf.matrix.protocol import Matrix, largest_of
 from gsnmf.records import Choice, Mixtures, Selection
 from gsnmf.support.arrays import COLUMNS_AND_ROWS, Axes, Axis, Indices
+
+if TYPE_CHECKING:
+    from gsnmf.checkpoint import Checkpoint
 
 _Picks = list[tuple[Axis, int]]
 

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 import scipy.sparse as sp
 
-from gsnmf.factorization.saving import packed, unpacked
+from gsnmf.io import SavedResult, check_numbers, decoded, encoded, one_error, read_archive
 from gsnmf.matrix.validation import check_indices
 from gsnmf.model_selection.rank_choice import RankChoice
 from gsnmf.model_selection.stability import Stability
-from gsnmf.support.archives import check_numbers, one_error, packed_fields, part_of, read_saved
 
 if TYPE_CHECKING:
     from gsnmf.applications.topic_modelling.model import TopicModel
@@ -34,7 +33,7 @@ _VECTORIZERS = ("TfidfVectorizer", "CountVectorizer")
 
 def write_model(model: TopicModel, stream: BinaryIO) -> None:
     """Write a topic model to an open file."""
-    result, of_result = packed(model.result)
+    result, arrays = encoded(SavedResult.of(model.result), "result")
     record: dict[str, Any] = {
         "format": FORMAT,
         "version": _VERSION,
@@ -43,32 +42,33 @@ def write_model(model: TopicModel, stream: BinaryIO) -> None:
         "dates": [None if day is None else str(day) for day in model.dates],
         **{name: list(getattr(model, name)) for name in _TEXTS},
     }
-    arrays = {name: getattr(model, name) for name in _ARRAYS}
-    arrays |= {f"result.{name}": value for name, value in of_result.items()}
+    arrays |= {name: getattr(model, name) for name in _ARRAYS}
     arrays |= {f"matrix.{name}": getattr(model.matrix, name) for name in _MATRIX}
     if hasattr(model.vectorizer, "idf_"):
         arrays["idf"] = model.vectorizer.idf_
     for name in _OPTIONAL:
         if (found := getattr(model, name)) is not None:
-            record[name], own = packed_fields(found, name)
+            record[name], own = encoded(found, name)
             arrays |= own
     np.savez_compressed(stream, record=np.array(json.dumps(record)), **arrays)
 
 
 def load_model(kind: type[TopicModel], path: str | PathLike[str]) -> TopicModel:
     """Read a topic model that `write_model` wrote."""
-    arrays, record = read_saved(path, _KIND, _VERSION, format=FORMAT, otherwise="gsnmf.load tells what it holds")
+    record, arrays = read_archive(path, _KIND)
     with one_error(path, _KIND):
-        return kind(**_fields(path, record, arrays))
+        if record.get("format") != FORMAT:
+            raise ValueError(f"it says that it holds {record.get('format')!r}")
+        return kind(**_fields(record, arrays))
 
 
-def _fields(path: str | PathLike[str], record: dict[str, Any], arrays: dict[str, Any]) -> dict[str, Any]:
+def _fields(record: dict[str, Any], arrays: dict[str, Any]) -> dict[str, Any]:
     """What a topic model is made of, once it fits together."""
     vectorizer = _unpacked_vectorizer(record["vectorizer"], arrays.get("idf"))
     m, n = map(int, record["result"]["shape"])
     matrix = sp.csr_array(tuple(arrays[f"matrix.{name}"] for name in _MATRIX), shape=(m, n))
     matrix.check_format()
-    result = unpacked(path, record["result"], part_of(arrays, "result"), matrix)
+    result = decoded(SavedResult, record["result"], arrays, "result").with_matrix(matrix)
     texts = {name: tuple(map(str, record[name])) for name in _TEXTS}
     dates = tuple(None if day is None else date.fromisoformat(day) for day in record["dates"])
     _check(arrays, result.selection.n_selected, (m, n))
@@ -84,7 +84,7 @@ def _fields(path: str | PathLike[str], record: dict[str, Any], arrays: dict[str,
         "dates": dates,
         **texts,
         **{name: arrays[name] for name in _ARRAYS},
-        **{name: made(**record[name], **part_of(arrays, name)) for name, made in known.items()},
+        **{name: decoded(made, record[name], arrays, name) for name, made in known.items()},
     }
 
 

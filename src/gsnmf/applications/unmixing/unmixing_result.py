@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from gsnmf.applications.unmixing.scene_report import render_scene
 from gsnmf.applications.unmixing.signal_subspace import EndmemberCount
 from gsnmf.applications.unmixing.spectral_distances import spectral_angle
+from gsnmf.io import one_error, read_archive
 from gsnmf.records import Record
-from gsnmf.support.archives import one_error, read_saved
 from gsnmf.support.arrays import Doubles, Flags, Floats, Indices
 from gsnmf.support.atomic_files import atomic_write
 from gsnmf.support.formatting import Table, counted
@@ -265,8 +265,10 @@ class Unmixing(Record):
     @classmethod
     def load(cls, path: str | Path) -> Unmixing:
         """Read what `save` wrote; a file that contradicts itself is an error."""
-        arrays, record = read_saved(path, _KIND, _VERSION, format=FORMAT, otherwise="gsnmf.load reads other kinds")
+        record, arrays = read_archive(path, _KIND)
         with one_error(path, _KIND):
+            if record.get("format") != FORMAT:
+                raise ValueError(f"it says that it holds {record.get('format')!r}")
             n_members = sum(name.startswith("members_") for name in arrays)
             estimated = (
                 EndmemberCount(record["rank"], arrays["rank_changes"], arrays["rank_noise"], record["signal_to_noise"])

@@ -1,1 +1,0 @@
-"""From a matrix and a request to a factorization: the methods by name, and the one path that all calls take."""
