@@ -1,7 +1,7 @@
 """The convex model of generalized separable NMF, and its exact counterpart."""
 
 from gsnmf.convex.exact import ExactSolution, is_separable, solve_exact
-from gsnmf.convex.projection import project
+from gsnmf.convex.penalties import project
 from gsnmf.convex.selection import automatic_sizes
 from gsnmf.convex.solve import solve_convex
 from gsnmf.convex.uniqueness import Uniqueness, check_uniqueness

@@ -32,7 +32,7 @@ import math
 import numpy as np
 
 from gsnmf.convex.model import ConvexModel, ConvexSolution
-from gsnmf.convex.projection import project
+from gsnmf.convex.penalties import project
 from gsnmf.support.arrays import COLUMNS_AND_ROWS, Axes, Floats, Indices
 from gsnmf.support.reasons import StopReason
 

@@ -26,8 +26,7 @@ import numpy as np
 from scipy import linalg
 
 from gsnmf.constraints import Limits
-from gsnmf.convex.penalties import TRACE, Penalty
-from gsnmf.convex.projection import scaled_weights
+from gsnmf.convex.penalties import TRACE, Penalty, scaled_weights
 from gsnmf.matrix import InMemoryMatrix
 from gsnmf.matrix.protocol import BLOCK_BYTES, Residual
 from gsnmf.records import Record, Selection

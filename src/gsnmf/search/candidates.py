@@ -26,7 +26,7 @@ from gsnmf.constraints import Limits
 from gsnmf.matrix.protocol import Matrix, dense
 from gsnmf.search.candidate_vectors import GrowingRows, candidate_vectors
 from gsnmf.search.state import Chosen, State
-from gsnmf.selection.preselection import largest_and_farthest
+from gsnmf.selection.successive_projection import largest_and_farthest
 from gsnmf.support.arrays import COLUMNS_AND_ROWS, Axes, Axis, Doubles, Floats, Indices, Vectors
 from gsnmf.weights.joint import Side
 

@@ -36,13 +36,17 @@ import numpy as np
 from gsnmf.constraints import Limits
 from gsnmf.matrix.projection import Projection, ResidualSide, tie_factor
 from gsnmf.matrix.protocol import Matrix, largest_of
+from gsnmf.matrix.validation import check_count
 from gsnmf.records import Choice, Mixtures, Selection
-from gsnmf.support.arrays import COLUMNS_AND_ROWS, Axes, Axis, Indices
+from gsnmf.support.arrays import COLUMNS_AND_ROWS, Axes, Axis, Doubles, Indices
 
 if TYPE_CHECKING:
     from gsnmf.checkpoint import Checkpoint
 
 _Picks = list[tuple[Axis, int]]
+
+_CANDIDATES = 4
+"""`largest_and_farthest` projects among this many times as many columns as requested."""
 
 
 def successive_projection(
@@ -151,6 +155,37 @@ def smoothed_groups(
     return groups
 
 
+def largest_and_farthest(matrix: Matrix, n: int, *, axis: Axis = "columns") -> Indices:
+    """At most ``n`` nonzero columns (or rows): half by successive projection, the rest by the largest norms.
+
+    Returns
+    -------
+    int array
+        Distinct, in increasing order; fewer than ``n`` only if there are no more nonzero ones.
+
+    Notes
+    -----
+    Successive projection is run on the 4 n largest columns and costs their Gram matrix and O(n^3). It is that of all
+    columns as long as no residual that it chooses is smaller than the largest column left out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gsnmf.matrix import wrap
+    >>> largest_and_farthest(wrap(np.array([[9.0, 8, 0, 7], [0, 0, 1, 0]])), 2)
+    array([0, 1])
+    """
+    n = check_count(n, "n")
+    side = matrix.along(axis)
+    by_norm = np.argsort(-side.squared_column_norms, kind="stable")[: np.count_nonzero(side.squared_column_norms)]
+    if by_norm.size <= n:
+        return np.sort(by_norm)
+    candidates = np.sort(by_norm[: _CANDIDATES * n])
+    farthest = candidates[_farthest(side.gram(candidates), float(np.finfo(side.dtype).eps), n // 2)]
+    largest = by_norm[~np.isin(by_norm, farthest)]
+    return np.sort(np.concatenate([farthest, largest[: n - farthest.size]]))
+
+
 def _choose(
     projection: Projection, picks: _Picks, pick: tuple[Axis, int], rank: int, checkpoint: Checkpoint | None
 ) -> None:
@@ -176,3 +211,24 @@ def _begun(projection: Projection, axes: Axes, checkpoint: Checkpoint | None, li
             projection.choose(axis, index)
             picks.append((axis, index))
     return picks
+
+
+def _farthest(gram: Doubles, eps: float, n: int) -> list[int]:
+    """At most ``n`` columns by successive projection, as the pivots of a Cholesky factorization of their Gram matrix.
+
+    Its vectors have one entry per column, not per row. It stops early once Gram products have lost their digits.
+    """
+    residual = gram.diagonal().copy()
+    zero = residual.size * eps * float(residual.max())
+    factor = np.empty((n, residual.size))
+    chosen: list[int] = []
+    for k in range(n):
+        pivot = int(np.argmax(residual))
+        if residual[pivot] <= zero:
+            break
+        row = (gram[pivot] - factor[:k, pivot] @ factor[:k]) / np.sqrt(residual[pivot])
+        residual -= np.square(row)
+        residual[pivot] = 0.0
+        factor[k] = row
+        chosen.append(pivot)
+    return chosen

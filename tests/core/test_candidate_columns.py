@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from benchmarks._peers import pivoted_qr
 from gsnmf.matrix import wrap
-from gsnmf.selection.preselection import largest_and_farthest
+from gsnmf.selection.successive_projection import largest_and_farthest
 
 
 def test_largest_and_farthest():

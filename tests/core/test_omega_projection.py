@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 
 from gsnmf._parallel import PARALLEL_WORK
-from gsnmf.convex.projection import OPERATIONS_PER_ENTRY, project
+from gsnmf.convex.penalties import OPERATIONS_PER_ENTRY, project
 
 SEEDS = st.integers(0, 2**32 - 1)
 # Zero or ordinary magnitudes: the references below are written without any care for underflow.
