@@ -54,7 +54,7 @@ class Cells:
 
     def blocks(self) -> Iterator[tuple[int, RawMatrix]]:
         """Blocks of cells with the number of the first cell of each, checked: real, finite, nonnegative."""
-        everything = self.columns.size == self.expression.shape[1]
+        everything = np.array_equal(self.columns, np.arange(self.expression.shape[1]))
         for start, block in row_blocks(self.expression.values):
             chosen = block if everything else block[:, self.columns]
             try:
