@@ -9,9 +9,9 @@ tuples, `numpy.typing` arrays, sparse arrays, other dataclasses, or None. Then
 
 - ``save_record(record, path, format="gsnmf scene")`` writes it;
 - ``load_record(Scene, path, format="gsnmf scene", kind="a scene")`` reads it and checks every field against its
-  annotation: the type of numbers and of entries of arrays, and that all are finite. If the dataclass has a method
-  ``check``, it is called last: let it raise a ValueError if shapes or signs contradict each other, with the help of
-  `check_numbers`.
+  annotation: the type of numbers and of entries of arrays, and that all are finite unless the field is declared with
+  ``field(metadata={"nan": True})``. If the dataclass has a method ``check``, it is called last: let it raise a
+  ValueError if shapes or signs contradict each other, with the help of `check_numbers`.
 
 Whatever is wrong with a file is one ValueError that names the file.
 """
@@ -235,13 +235,13 @@ def _one_of(kinds: tuple[Any, ...], node: Any, name: str, arrays: Mapping[str, N
 
 def _decoded_record(kind: Any, node: Any, name: str, arrays: Mapping[str, NDArray[Any]]) -> Any:
     tree, hints = _checked_type(node, dict, name), get_type_hints(kind)
-    record = kind(
-        **{
-            field.name: _decoded(hints[field.name], tree[field.name], _below(name, field.name), arrays)
-            for field in fields(kind)
-            if field.init
-        }
-    )
+    values = {}
+    for field in (field for field in fields(kind) if field.init):
+        own = _below(name, field.name)
+        values[field.name] = _decoded(hints[field.name], tree[field.name], own, arrays)
+        if not field.metadata.get("nan"):
+            _check_finite(values[field.name], own)
+    record = kind(**values)
     if hasattr(record, "check"):
         record.check()
     return record
@@ -254,13 +254,21 @@ def _checked_type(node: Any, kind: type[Any], name: str) -> Any:
 
 
 def _checked_array(array: NDArray[Any], dtype: Any, name: str) -> NDArray[Any]:
-    """An array whose entries are of the annotated kind, and finite."""
+    """An array whose entries are of the annotated kind."""
     scalar = get_args(dtype)[0] if get_args(dtype) else np.generic
     scalar = get_origin(scalar) or scalar
     allowed = np.integer if issubclass(scalar, np.integer) else scalar  # machines have integers of different lengths
     if not issubclass(array.dtype.type, allowed):
         raise TypeError(f"{name} must be an array of {scalar.__name__}; got {array.dtype}")
-    return np.asarray(check_numbers(array, name) if array.dtype.kind in "fiub" else array)
+    return np.asarray(array)
+
+
+def _check_finite(value: Any, name: str) -> None:
+    if isinstance(value, tuple):
+        for item in value:
+            _check_finite(item, name)
+    elif isinstance(value, np.ndarray) and value.dtype.kind in "fiub":
+        check_numbers(value, name)
 
 
 def _below(name: str, part: str) -> str:

@@ -1,10 +1,12 @@
 """Unmixing a scene: what was planted is found, whatever holds the scene, and what cannot be used is said."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+import gsnmf
 from gsnmf.applications import Unmixing, unmix
 from gsnmf.applications.unmixing.abundances import fcls
 from gsnmf.applications.unmixing.cube import as_cube
@@ -81,6 +83,9 @@ class TestResult:
         result.save(tmp_path / "scene.npz")
         again = Unmixing.load(tmp_path / "scene.npz")
         assert again == result
+        gsnmf.save(gsnmf.factorize(np.eye(3), 2), tmp_path / "factorization.npz")
+        with pytest.raises(ValueError, match="it says that it holds 'gsnmf result'"):
+            Unmixing.load(tmp_path / "factorization.npz")
         (tmp_path / "other.npz").write_bytes(b"PK")
         with pytest.raises(ValueError, match="is not a result of unmixing"):
             Unmixing.load(tmp_path / "other.npz")
@@ -116,6 +121,19 @@ class TestResult:
         np.savez(tmp_path / "forged.npz", **arrays | {key: forge(arrays[key])})
         with pytest.raises(ValueError, match=r"forged.npz is not a result of unmixing .*"):
             Unmixing.load(tmp_path / "forged.npz")
+
+    @pytest.mark.parametrize(
+        "forged",
+        [{"relative_error": -1.0}, {"relative_error": "0"}, {"notes": "none"}, {"sum_to_one": 1}, {"source": 7}],
+    )
+    def test_forged_records_are_refused(self, result, tmp_path, forged):
+        result.save(tmp_path / "scene.npz")
+        with np.load(tmp_path / "scene.npz") as archive:
+            arrays = dict(archive)
+        record = json.dumps(json.loads(str(arrays.pop("record"))) | forged)
+        np.savez(tmp_path / "forged.npz", **arrays, record=np.array(record))
+        with pytest.raises(ValueError, match=r"forged.npz is not a result of unmixing .*"):
+            gsnmf.load(tmp_path / "forged.npz")
 
     def test_equal_results(self, result):
         assert result == replace(result)
@@ -264,6 +282,14 @@ class TestHard:
         assert "signal_to_noise" in repr(found.rank_choice)
         for rank, number in ((range(2, 10**12), 3), (range(5, 9), 5), (range(2, 3), 2), (range(1, 40, 2), 3)):
             assert len(unmix(scene.cube, rank, method="n-findr").endmembers) == number
+
+    @pytest.mark.parametrize("exponent", [-900, 0, 900])
+    def test_an_estimated_number_is_saved(self, exponent, tmp_path):
+        rng = np.random.default_rng(0)
+        cube = np.ldexp((rng.random((60, 2)) @ rng.random((2, 5))).reshape(6, 10, 5), exponent)
+        found = unmix(cube, "auto", method="spa")
+        found.save(tmp_path / "scene.npz")
+        assert Unmixing.load(tmp_path / "scene.npz") == found
 
 
 class TestLarge:

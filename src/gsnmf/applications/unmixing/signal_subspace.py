@@ -41,14 +41,14 @@ class EndmemberCount(Record):
         :math:`\\delta_i` in increasing order.
     noise : array, shape (bands,)
         Standard deviation of the noise of each band.
-    signal_to_noise : float
-        In decibels.
+    signal_to_noise : float or None
+        In decibels; None without noise.
     """
 
     number: int
     changes: Doubles = field(repr=False)
     noise: Doubles = field(repr=False)
-    signal_to_noise: float
+    signal_to_noise: float | None
 
 
 def count_endmembers(pixels: Floats, numbers: Sequence[int] | None = None) -> EndmemberCount:
@@ -86,7 +86,7 @@ def count_endmembers(pixels: Floats, numbers: Sequence[int] | None = None) -> En
     errors = np.concatenate([[0.0], np.cumsum(changes)])
     number = int(np.argmin(errors)) if numbers is None else min(numbers, key=errors.__getitem__)
     of_signal, of_noise = float(np.trace(R_x)), float(np.trace(R_n))
-    ratio = 10.0 * float(np.log10(of_signal / of_noise)) if min(of_signal, of_noise) > 0 else np.inf
+    ratio = 10.0 * float(np.log10(of_signal / of_noise)) if min(of_signal, of_noise) > 0 else None
     return EndmemberCount(max(1, number), changes, np.sqrt(np.diag(R_n)), ratio)
 
 

@@ -201,7 +201,7 @@ def _number_of_endmembers(rank: Any, scene: Scene, sample: Indices) -> tuple[int
             raise ValueError(f"rank must include a number in [1, {limit}], the limit for this scene; got {rank}.")
         estimated = count_endmembers(scene.pixels(sample), numbers)
         with np.errstate(over="ignore"):  # squares of huge values
-            changes = np.ldexp(estimated.changes, 2 * scene.exponent)
+            changes = np.nan_to_num(np.ldexp(estimated.changes, 2 * scene.exponent))
         return estimated.number, replace(estimated, noise=scene.in_units_of_cube(estimated.noise), changes=changes)
     number = check_count(rank, "rank")
     if number > limit:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from gsnmf.applications.unmixing.scene_report import render_scene
 from gsnmf.applications.unmixing.signal_subspace import EndmemberCount
 from gsnmf.applications.unmixing.spectral_distances import spectral_angle
-from gsnmf.io import one_error, read_archive
+from gsnmf.io import load_record, save_record
 from gsnmf.records import Record
 from gsnmf.support.arrays import Doubles, Flags, Floats, Indices
 from gsnmf.support.atomic_files import atomic_write
@@ -26,10 +25,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FORMAT = "gsnmf unmixing"
-_VERSION = 1
-_KIND = "a result of unmixing"
-_ARRAYS = ("endmembers", "pixels", "bands", "abundances", "residual_map", "outliers", "picture")
-_WORDS = ("relative_error", "wavelength_unit", "method", "normalize", "sum_to_one", "notes", "source")
 _SUM_TOLERANCE = 1e-4
 """How far sums of abundances in single precision may be from one."""
 _MOST_ACROSS = 4
@@ -86,12 +81,12 @@ class Unmixing(Record):
     (3, 4)
     """
 
-    endmembers: Doubles
+    endmembers: Doubles = field(metadata={"nan": True})
     pixels: Indices
     members: tuple[Indices, ...]
     bands: Indices
-    abundances: Floats
-    residual_map: Floats
+    abundances: Floats = field(metadata={"nan": True})
+    residual_map: Floats = field(metadata={"nan": True})
     relative_error: float
     wavelengths: Doubles | None
     wavelength_unit: str
@@ -108,21 +103,18 @@ class Unmixing(Record):
         """Refuse fields that contradict each other, as those of a damaged or forged file may."""
         height, width, r = (*np.shape(self.abundances), 0, 0, 0)[:3]
         n_bands, n_pixels = np.shape(self.endmembers)[-1], len(self.pixels)
-        shapes = [
-            ("endmembers", self.endmembers, "f", (r, n_bands)),
-            ("abundances", self.abundances, "f", (height, width, r)),
-            ("residual_map", self.residual_map, "f", (height, width)),
-            ("picture", self.picture, "u", (height, width, 3)),
-            ("pixels", self.pixels, "i", (n_pixels, 2)),
-            ("bands", self.bands, "i", (r - n_pixels,)),
-            ("outliers", self.outliers, "i", (len(self.outliers), 2)),
-            *(("members", own, "i", (len(own), 2)) for own in self.members),
-        ]
-        if self.wavelengths is not None:
-            shapes.append(("wavelengths", self.wavelengths, "f", (n_bands,)))
-        for name, values, kind, shape in shapes:
-            if values.dtype.kind != kind or values.shape != shape or (values.size == 0 and kind != "i"):
-                raise ValueError(f"{name} must have shape {shape}; got {values.shape} of {values.dtype}.")
+        shapes = {
+            "endmembers": (r, n_bands),
+            "abundances": (height, width, r),
+            "residual_map": (height, width),
+            "picture": (height, width, 3),
+            "pixels": (n_pixels, 2),
+            "bands": (r - n_pixels,),
+            "outliers": (len(self.outliers), 2),
+        }
+        for name, shape in shapes.items():
+            if np.shape(getattr(self, name)) != shape:
+                raise ValueError(f"{name} must have shape {shape}; got {np.shape(getattr(self, name))}.")
         valid, left_out = self.valid, np.isnan(self.endmembers).all(axis=0)
         places = np.concatenate([self.pixels, self.outliers, *self.members])
         sums = self.abundances[valid].sum(axis=1, dtype=np.float64)
@@ -135,7 +127,7 @@ class Unmixing(Record):
             ("members", len(self.members) == n_pixels and all(map(len, self.members))),
             ("pixels, outliers or members", np.all((places >= 0) & (places < (height, width)))),
             ("bands", np.all((self.bands >= 0) & (self.bands < n_bands))),
-            ("wavelengths", self.wavelengths is None or np.isfinite(self.wavelengths).all()),
+            ("wavelengths", self.wavelengths is None or self.wavelengths.shape == (n_bands,)),
             ("relative_error", 0.0 <= self.relative_error < np.inf),
         ):
             if not right:
@@ -247,41 +239,12 @@ class Unmixing(Record):
 
     def save(self, path: str | Path) -> None:
         """Write everything to an ``.npz`` file, which `Unmixing.load` and ``numpy.load`` read."""
-        with atomic_write(path) as stream:
-            self.write(stream)
-
-    def write(self, stream: Any) -> None:
-        """Write everything to an open file in the format of ``.npz``."""
-        record = {name: getattr(self, name) for name in _WORDS} | {"format": FORMAT, "version": _VERSION}
-        arrays: dict[str, Any] = {name: getattr(self, name) for name in _ARRAYS}
-        arrays |= {f"members_{k}": own for k, own in enumerate(self.members)}
-        if self.wavelengths is not None:
-            arrays["wavelengths"] = self.wavelengths
-        if self.rank_choice is not None:
-            arrays |= {"rank_changes": self.rank_choice.changes, "rank_noise": self.rank_choice.noise}
-            record |= {"rank": self.rank_choice.number, "signal_to_noise": self.rank_choice.signal_to_noise}
-        np.savez_compressed(stream, **arrays, record=np.array(json.dumps(record)))
+        save_record(self, path, format=FORMAT)
 
     @classmethod
     def load(cls, path: str | Path) -> Unmixing:
         """Read what `save` wrote; a file that contradicts itself is an error."""
-        record, arrays = read_archive(path, _KIND)
-        with one_error(path, _KIND):
-            if record.get("format") != FORMAT:
-                raise ValueError(f"it says that it holds {record.get('format')!r}")
-            n_members = sum(name.startswith("members_") for name in arrays)
-            estimated = (
-                EndmemberCount(record["rank"], arrays["rank_changes"], arrays["rank_noise"], record["signal_to_noise"])
-                if "rank" in record
-                else None
-            )
-            return cls(
-                **{name: arrays[name] for name in _ARRAYS},
-                **{name: record[name] for name in _WORDS} | {"notes": tuple(record["notes"])},
-                members=tuple(arrays[f"members_{k}"] for k in range(n_members)),
-                wavelengths=arrays.get("wavelengths"),
-                rank_choice=estimated,
-            )
+        return load_record(cls, path, format=FORMAT, kind="a result of unmixing")
 
 
 def plot_spectra(result: Unmixing, *, ax: Axes | None = None) -> Axes:
