@@ -19,6 +19,7 @@ from benchmarks._measuring import main, print_table, seconds
 from gsnmf.search.effort import Effort
 from gsnmf.search.members import refine_members
 from gsnmf.support.arrays import Doubles, Floats, RawMatrix
+from gsnmf.support.progress import Status, reported
 from reproduction.matrices import PAPER_NAMES, data_folder, load, missing_data
 
 _MEMBERS = (1, 2, 3, 5, 10)
@@ -82,14 +83,15 @@ def _quality(record: _Quality, matrix: RawMatrix) -> _Quality:
     """Fill in quality and time for every number of members up to the largest."""
     began = time.process_time()
 
-    def note(stage: str, done: float, total: float, quality: float) -> None:
-        members = int(stage.split()[0])
-        record.percent[members], record.spent[members] = 100 * quality, time.process_time() - began
+    def note(status: Status) -> None:
+        members = int(status.message.split()[0])
+        record.percent[members], record.spent[members] = 100 * (status.quality or 0.0), time.process_time() - began
 
     start = gsnmf.factorize(matrix, record.rank, effort=record.effort)
-    note("1 member", 0, 0, start.quality)
+    note(Status("", "1 member", quality=start.quality))
     limits = gsnmf.Constraints().resolve(matrix.shape, record.rank)
-    last = refine_members(start, max(_MEMBERS), effort=record.effort, limits=limits, progress=note)
+    with reported(note):
+        last = refine_members(start, max(_MEMBERS), effort=record.effort, limits=limits)
     for members in _MEMBERS:  # an exact fit ends earlier
         record.percent.setdefault(members, 100 * last.quality)
         record.spent.setdefault(members, time.process_time() - began)

@@ -12,8 +12,9 @@ from gsnmf.problem import Problem
 from gsnmf.records import Selection
 from gsnmf.registry import Plan
 from gsnmf.result import Factorization
-from gsnmf.search.effort import Effort, Progress
+from gsnmf.search.effort import Effort
 from gsnmf.solve import choose, solve
+from gsnmf.support.progress import Progress, reported
 from gsnmf.weights import DEFAULT_MAX_ITERATIONS, DEFAULT_TOLERANCE, warn_unless_converged
 
 _HINTS = Hints("gsnmf.factorize(..., missing_values=numpy.nan)", 'gsnmf.factorize(..., negative="clip")')
@@ -31,7 +32,7 @@ def factorize(
     checkpoint: str | os.PathLike[str] | None = None,
     constraints: Constraints | None = None,
     time_limit: float | None = None,
-    progress: Progress | None = None,
+    progress: Progress = None,
     members: int = 1,
     missing_values: MissingValues = None,
     entry_weights: Any = None,
@@ -69,8 +70,9 @@ def factorize(
         What must be chosen, what must not, and the smallest and largest numbers of columns and rows.
     time_limit : float, optional
         Seconds after which ``method="auto"`` returns the best so far; the answer then depends on the machine.
-    progress : callable, optional
-        Called by ``method="auto"`` with the stage, the work done, the total work, and the best quality so far.
+    progress : True or callable, optional
+        True shows a bar on standard error. A function is called with small records: ``message``, ``fraction`` of the
+        work that is done, and ``quality`` so far. Searches (``method="auto"`` and ``members``) report progress.
     members : int
         If above one, each factor is a nonnegative mixture of at most this many columns, or of at most this many rows, M
         ~ (M A) P1 + P2 (B M): ``result.column_mixture`` is A, ``result.row_mixture`` is B, and ``result.columns`` and
@@ -111,7 +113,7 @@ def factorize(
     >>> sorted(result.columns) == list(data.columns), sorted(result.rows) == list(data.rows)
     (True, True)
     """
-    plan = Plan(method, effort, bool(scale), tolerance, max_iterations, checkpoint, time_limit, progress)
+    plan = Plan(method, effort, bool(scale), tolerance, max_iterations, checkpoint, time_limit)
     problem = Problem.of(
         matrix,
         rank,
@@ -123,7 +125,8 @@ def factorize(
         hints=_HINTS,
     )
     problem.warn()
-    result = solve(problem, plan)
+    with reported(progress):
+        result = solve(problem, plan)
     warn_unless_converged(result.weights, plan.tolerance)
     return result
 
@@ -138,7 +141,7 @@ def select(
     checkpoint: str | os.PathLike[str] | None = None,
     constraints: Constraints | None = None,
     time_limit: float | None = None,
-    progress: Progress | None = None,
+    progress: Progress = None,
     missing_values: MissingValues = None,
     entry_weights: Any = None,
     negative: Negative = "error",
@@ -167,7 +170,7 @@ def select(
     >>> gsnmf.select([[1, 0, 2], [0, 1, 2], [0, 0, 1]], 2, method="spa-rows").rows
     array([0, 1])
     """
-    plan = Plan(method, effort, bool(scale), checkpoint=checkpoint, time_limit=time_limit, progress=progress)
+    plan = Plan(method, effort, bool(scale), checkpoint=checkpoint, time_limit=time_limit)
     problem = Problem.of(
         matrix,
         rank,
@@ -178,4 +181,5 @@ def select(
         hints=_HINTS,
     )
     problem.warn()
-    return choose(problem, plan).selection
+    with reported(progress):
+        return choose(problem, plan).selection

@@ -23,7 +23,7 @@ from gsnmf.matrix import InMemoryMatrix, Matrix
 from gsnmf.matrix.validation import check_count, check_positive, check_rank, check_rank_pair
 from gsnmf.records import Choice, Selection
 from gsnmf.search.automatic import automatic_search
-from gsnmf.search.effort import Effort, Progress, check_effort, check_time_limit
+from gsnmf.search.effort import Effort, check_effort, check_time_limit
 from gsnmf.search.pursuit import pursuit_choice
 from gsnmf.selection.successive_nonnegative import successive_nonnegative_projection
 from gsnmf.selection.successive_projection import (
@@ -67,8 +67,6 @@ class Task:
         What must and must not be chosen.
     time_limit : float or None
         Seconds after which a search returns the best so far.
-    progress : callable or None
-        Told how far a search is.
     members : int
         How many columns (or rows) a factor may mix, for methods that make mixtures.
     """
@@ -78,7 +76,6 @@ class Task:
     checkpoint: Checkpoint | None = None
     limits: Limits | None = None
     time_limit: float | None = None
-    progress: Progress | None = None
     members: int = 1
 
 
@@ -100,8 +97,6 @@ class Plan:
         The file from which a method that is resumable goes on.
     time_limit : float or None
         Seconds after which a search returns the best so far.
-    progress : callable or None
-        Told how far a search is.
     """
 
     method: str = "auto"
@@ -111,7 +106,6 @@ class Plan:
     max_iterations: int = DEFAULT_MAX_ITERATIONS
     checkpoint: str | os.PathLike[str] | None = None
     time_limit: float | None = None
-    progress: Progress | None = None
 
     def __post_init__(self) -> None:
         method = find_method(self.method)
@@ -127,8 +121,8 @@ class Plan:
 
     @property
     def repeatable(self) -> Plan:
-        """The plan without what belongs to one run: its file, its time and its listener."""
-        return replace(self, checkpoint=None, time_limit=None, progress=None)
+        """The plan without what belongs to one run: its file and its time."""
+        return replace(self, checkpoint=None, time_limit=None)
 
 
 Chooser = Callable[[Matrix, Task], Choice]
@@ -163,7 +157,7 @@ class Method:
     constrained : bool
         Whether it obeys constraints.
     timed : bool
-        Whether it is a search that obeys a time limit and tells its progress.
+        Whether it is a search that obeys a time limit and logs its progress.
     alias : str
         A shorter name, if there is one.
     remark : str
@@ -277,9 +271,7 @@ def _both_sides(matrix: Matrix, task: Task) -> Choice:
 
 
 def _automatic(matrix: Matrix, task: Task) -> Choice:
-    found = automatic_search(
-        matrix, task.rank, task.effort, limits=task.limits, time_limit=task.time_limit, progress=task.progress
-    )
+    found = automatic_search(matrix, task.rank, task.effort, limits=task.limits, time_limit=task.time_limit)
     return Choice(found.selection, found.fit.weights(matrix), found.record)
 
 

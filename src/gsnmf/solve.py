@@ -94,7 +94,7 @@ def task_of(problem: Problem, plan: Plan) -> Task:
         _rank_of_rows(method, problem.rank) if problem.sum_to_one else problem.rank, matrix.shape
     )
     limits = None if problem.constraints is None else _limits(problem.constraints, matrix.shape, method, rank)
-    return Task(rank, plan.effort, None, limits, plan.time_limit, plan.progress, problem.members)
+    return Task(rank, plan.effort, None, limits, plan.time_limit, problem.members)
 
 
 def _rank_of_rows(method: Method, rank: Any) -> Any:
@@ -176,7 +176,6 @@ def _mix(problem: Problem, plan: Plan, objective: Objective, choice: Choice, tas
             tolerance=plan.tolerance,
             max_iterations=plan.max_iterations,
             time_limit=max(0.0, limit - (time.monotonic() - began)),
-            progress=plan.progress,
         )
     return replace(_on_counted_entries(problem, plan, objective, result), problem=problem)
 

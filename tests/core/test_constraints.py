@@ -111,9 +111,10 @@ def test_the_record_and_the_alternatives():
 
 def test_time_limit_and_progress():
     told = []
-    result = gsnmf.factorize(MATRIX, 6, time_limit=3600.0, progress=lambda *step: told.append(step))
-    assert told
-    assert all(0 <= done <= total and quality <= 1 for _, done, total, quality in told)
+    result = gsnmf.factorize(MATRIX, 6, time_limit=3600.0, progress=told.append)
+    steps = [status for status in told if status.fraction is not None]  # others are messages alone
+    assert steps
+    assert all(0 <= status.fraction <= 1 and status.quality <= 1 for status in steps)
     assert result.search.end != "time limit"
     with pytest.raises(ValueError, match="time_limit must be a number of seconds above 0"):
         gsnmf.factorize(MATRIX, 6, time_limit=-1)
@@ -122,7 +123,7 @@ def test_time_limit_and_progress():
 
 
 def test_an_interrupt_carries_the_best_so_far():
-    def interrupt(*step):
+    def interrupt(status):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt) as caught:
@@ -175,7 +176,7 @@ class TestCommandLine:
         def interrupt(*step):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("gsnmf.search.automatic.log_progress", interrupt)
+        monkeypatch.setattr("gsnmf.search.trials.log_progress", interrupt)
         assert run([*table, "--keep-on-interrupt"]) == 0
         with np.load("m-gsnmf/result.npz") as found:
             assert found["columns"].size + found["rows"].size == 5

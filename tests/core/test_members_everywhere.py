@@ -336,15 +336,16 @@ class TestCommands:
 
 def test_progress_tells_every_number_of_members(matrix):
     told = []
-    gsnmf.factorize(matrix, 3, members=3, effort="fast", progress=lambda *step: told.append(step))
-    stages = [step for step in told if step[0].endswith("members")]
-    assert [step[:3] for step in stages] == [("2 members", 1, 2), ("3 members", 2, 2)]
-    assert stages[0][3] <= stages[1][3]
+    gsnmf.factorize(matrix, 3, members=3, effort="fast", progress=told.append)
+    two, three = (status for status in told if "members" in status.message)
+    assert (two.message.split(":")[0], two.fraction) == ("2 members", 0.5)
+    assert (three.message.split(":")[0], three.fraction) == ("3 members", 1.0)
+    assert two.quality <= three.quality
 
 
 def test_an_interrupt_leaves_the_single_members(matrix):
-    def interrupt(stage, *rest):
-        if stage.endswith("members"):
+    def interrupt(status):
+        if "members" in status.message:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt) as caught:

@@ -175,11 +175,11 @@ def test_constraints_are_obeyed(dense):
 
 def test_progress_is_told(dense):
     told = []
-    gsnmf.choose_rank(dense, [2, 3], n_repeats=1, progress=lambda *args: told.append(args))
-    shares = [done / total for _, done, total, _ in told]
+    gsnmf.choose_rank(dense, [2, 3], n_repeats=1, progress=told.append)
+    shares = [status.fraction for status in told]
     assert shares == sorted(shares)
     assert shares[-1] == pytest.approx(1)
-    assert {stage for stage, *_ in told} == {"whole matrix", "entries left out, 1 of 1"}
+    assert {status.message.split(":")[0] for status in told} == {"whole matrix", "entries left out, 1 of 1"}
 
 
 @pytest.mark.parametrize(

@@ -81,8 +81,9 @@ def test_refits_use_the_method_of_the_result(planted_data):
 
 def test_progress(planted_data, planted_result):
     told = []
-    gsnmf.stability(planted_data.matrix, planted_result, n_repeats=1, progress=lambda *args: told.append(args[:3]))
-    assert told == [(change, k, 3.0) for k, change in enumerate(CHANGES, 1)]
+    gsnmf.stability(planted_data.matrix, planted_result, n_repeats=1, progress=told.append)
+    assert [status.message.split(":")[0] for status in told] == list(CHANGES)
+    assert [status.fraction for status in told] == pytest.approx([1 / 3, 2 / 3, 1])
 
 
 def test_wrong_arguments(planted_data, planted_result):

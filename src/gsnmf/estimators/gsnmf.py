@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -29,6 +31,7 @@ from gsnmf.reports.page import write_report
 from gsnmf.search.effort import Effort
 from gsnmf.support.arrays import Floats
 from gsnmf.support.formatting import Table
+from gsnmf.support.progress import Bar, heard_by
 from gsnmf.weights import DEFAULT_MAX_ITERATIONS, DEFAULT_TOLERANCE, warn_unless_converged
 
 _UNNAMED = "Features are numbered; feature_names=, with a fitted vectorizer or a list of names, names them."
@@ -230,7 +233,8 @@ class GSNMF(TransformerMixin, Learned):  # type: ignore[misc]
             checked_weight(sample_weight, samples.shape[0], "sample_weight"),
             checked_weight(feature_weight, samples.shape[1], "feature_weight"),
         )
-        result = factorized(self, samples, self._constraints, importance)
+        with heard_by(Bar(sys.stdout)) if self.verbose else nullcontext():
+            result = factorized(self, samples, self._constraints, importance)
         warn_unless_converged(result.weights, self.tol)
         self._remember(result, index_names(X), importance.of_features)
         W = self._coefficients(samples)

@@ -44,11 +44,11 @@ from gsnmf.model_selection.rank_search import SMALLEST_ERROR, RankSearch, Repeat
 from gsnmf.problem import Problem
 from gsnmf.records import Record
 from gsnmf.search.automatic import check_included
-from gsnmf.search.effort import Effort, Progress, check_effort
+from gsnmf.search.effort import Effort, check_effort
 from gsnmf.support.arrays import Doubles, Indices
 from gsnmf.support.formatting import ShownAsTable, Table, percent
 from gsnmf.support.optional import axes_or_new
-from gsnmf.support.progress import log_progress, logger
+from gsnmf.support.progress import Progress, logger, reported
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -156,7 +156,7 @@ def choose_rank(
     effort: Effort = "balanced",
     constraints: Constraints | None = None,
     random_state: int | np.random.Generator = 0,
-    progress: Progress | None = None,
+    progress: Progress = None,
     missing_values: MissingValues = None,
     entry_weights: Any = None,
     negative: Negative = "error",
@@ -186,9 +186,8 @@ def choose_rank(
         As for `gsnmf.factorize`. For instance, ``at_most=(1000, 0)`` allows columns only.
     random_state : int or numpy.random.Generator
         Which entries are left out.
-    progress : callable, optional
-        Called with what is being done, how much is done, how much there is to do, and the best quality so far; by
-        default these are messages of the logger ``"gsnmf"``.
+    progress : True or callable, optional
+        As for `gsnmf.factorize`.
     missing_values, entry_weights, negative
         As for `gsnmf.factorize`. Observed entries are then left out, and all errors are those of observed entries, with
         their weights.
@@ -243,8 +242,9 @@ def choose_rank(
     if constraints is not None:
         check_included(source, constraints.resolve(source.shape, tried[0]))
     search = RankSearch(held, source, tried, parts, effort, constraints)
-    search.every_rank(progress or log_progress)
-    search.around_the_bend(partial(_recommended, np.array(tried), least_gain=gain))
+    with reported(progress):
+        search.every_rank()
+        search.around_the_bend(partial(_recommended, np.array(tried), least_gain=gain))
     choice = _chosen(search, gain, began)
     logger.info("%s", choice)
     return choice

@@ -26,11 +26,12 @@ from gsnmf.model_selection.held_out_entries import Denoised, LeftOut
 from gsnmf.model_selection.stability import agreement
 from gsnmf.search.automatic import automatic_search
 from gsnmf.search.candidates import candidate_pool
-from gsnmf.search.effort import Effort, Progress, Work
+from gsnmf.search.effort import Effort, Work
 from gsnmf.search.exchange import grow, improve
 from gsnmf.search.state import State, by_error
 from gsnmf.search.trials import Trials
 from gsnmf.support.arrays import Doubles, Floats
+from gsnmf.support.progress import log_progress, muted
 
 _WORK: dict[Effort, float] = {"fast": 1.0, "balanced": 6.0, "best": 50.0}
 """Nominal seconds of the exchanges of all ranks together, for each matrix."""
@@ -102,12 +103,12 @@ class RankSearch:
                 "or n_repeats, or choose the rank by hand for so small a matrix."
             )
 
-    def every_rank(self, progress: Progress) -> None:
+    def every_rank(self) -> None:
         """Search nested selections of all ranks."""
         n_searches, quality = 1 + len(self.repeats), 0.0
 
         def tell(stage: str, begun: int, share: float) -> None:
-            progress(stage, begun + share, float(n_searches), quality)
+            log_progress(stage, begun + share, float(n_searches), quality)
 
         self.whole = self._nested(self.ranks, partial(tell, "whole matrix", 0))(self.source)
         quality = self.quality(self.ranks[-1])
@@ -132,9 +133,8 @@ class RankSearch:
             better = []
             for rank in sorted(near):
                 began = time.perf_counter()
-                found = automatic_search(
-                    self.source, rank, "fast", constraints=self.constraints, progress=lambda *_: None
-                )
+                with muted():
+                    found = automatic_search(self.source, rank, "fast", constraints=self.constraints)
                 known = self.whole[rank]
                 if found.fit.squared_error < _BETTER * known.state.squared_error:
                     self.whole[rank] = NestedFit(found.fit, known.seconds + time.perf_counter() - began)

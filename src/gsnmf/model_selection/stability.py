@@ -30,11 +30,10 @@ from gsnmf.problem import Problem
 from gsnmf.records import Record
 from gsnmf.registry import Plan, Ranks, find_method
 from gsnmf.result import Factorization
-from gsnmf.search.effort import Progress
 from gsnmf.solve import solve
 from gsnmf.support.arrays import Axis, Doubles, Flags, Floats, Indices, RawMatrix
 from gsnmf.support.formatting import ShownAsTable, Table, percent
-from gsnmf.support.progress import log_progress
+from gsnmf.support.progress import Progress, log_progress, muted, reported
 
 Change = Literal["rows resampled", "columns resampled", "noise added"]
 CHANGES: tuple[Change, ...] = get_args(Change)
@@ -124,7 +123,7 @@ def stability(
     n_repeats: int = 20,
     random_state: int | np.random.Generator = 0,
     constraints: Constraints | None = None,
-    progress: Progress | None = None,
+    progress: Progress = None,
 ) -> Stability:
     """Factorize changed matrices and count how often the chosen columns and rows come back.
 
@@ -139,8 +138,8 @@ def stability(
     random_state : int or numpy.random.Generator
     constraints : gsnmf.Constraints, optional
         The constraints of the result.
-    progress : callable, optional
-        As for `gsnmf.choose_rank`.
+    progress : True or callable, optional
+        As for `gsnmf.factorize`.
 
     Returns
     -------
@@ -166,21 +165,22 @@ def stability(
     rng = np.random.default_rng(random_state)
     rank, constraints, plan = _asked(result, constraints)
     known = _Known(held, result)
-    tell = progress or log_progress
     frequencies, agreements, similarities = [], [], []
-    for number, change in enumerate(CHANGES):
-        back, similar, agreed = np.zeros(known.size), np.zeros(known.size), 0.0
-        for repeat, changed in enumerate(_changed_matrices(held, result, change, repeats, rng), 1):
-            refit = solve(Problem(hold(changed.data), rank, constraints), plan)
-            back += known.came_back(refit)
-            found = known.similarities(refit, changed)
-            similar += found
-            most = max(known.size, refit.selection.n_selected)
-            agreed += float(found.sum()) / most if most else 1.0
-            tell(change, number * repeats + repeat, float(len(CHANGES) * repeats), refit.quality)
-        frequencies.append(back / repeats)
-        agreements.append(agreed / repeats)
-        similarities.append(similar / repeats)
+    with reported(progress):
+        for number, change in enumerate(CHANGES):
+            back, similar, agreed = np.zeros(known.size), np.zeros(known.size), 0.0
+            for repeat, changed in enumerate(_changed_matrices(held, result, change, repeats, rng), 1):
+                with muted():
+                    refit = solve(Problem(hold(changed.data), rank, constraints), plan)
+                back += known.came_back(refit)
+                found = known.similarities(refit, changed)
+                similar += found
+                most = max(known.size, refit.selection.n_selected)
+                agreed += float(found.sum()) / most if most else 1.0
+                log_progress(change, number * repeats + repeat, float(len(CHANGES) * repeats), refit.quality)
+            frequencies.append(back / repeats)
+            agreements.append(agreed / repeats)
+            similarities.append(similar / repeats)
     return Stability(
         result.columns, result.rows, np.array(frequencies), np.array(agreements), repeats, np.array(similarities)
     )
@@ -232,7 +232,6 @@ def _asked(result: Factorization, constraints: Constraints | None) -> tuple[Any,
         "fast",
         tolerance=_TOLERANCE,
         max_iterations=_MAX_ITERATIONS,
-        progress=(lambda *_: None) if method.name == "auto" else None,
     )
     return rank, constraints, plan
 

@@ -29,7 +29,6 @@ Recognition 41 (2008), doi:10.1016/j.patcog.2007.09.010.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -62,7 +61,7 @@ from gsnmf.records import Selection
 from gsnmf.result import Factorization
 from gsnmf.selection.successive_projection import generalized_successive_projection
 from gsnmf.support.arrays import Doubles, Floats
-from gsnmf.support.progress import Status, reported
+from gsnmf.support.progress import Progress, reported
 from gsnmf.weights import solve_weights
 
 DEFAULT_TOLERANCE = 3e-4
@@ -86,7 +85,7 @@ def hals(
     random_state: int | np.random.Generator | None = None,
     missing_values: MissingValues = None,
     entry_weights: Any = None,
-    progress: bool | Callable[[Status], None] | None = None,
+    progress: Progress = None,
 ) -> NMFResult:
     """Nonnegative matrix factorization M ~ W H by accelerated hierarchical alternating least squares.
 

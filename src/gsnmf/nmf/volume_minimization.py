@@ -30,7 +30,6 @@ doi:10.1109/ICASSP.2019.8682280.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -59,7 +58,7 @@ from gsnmf.nmf.alternating import (
 from gsnmf.nmf.least_squares import NAMED_STARTS, initial_factors
 from gsnmf.selection.successive_projection import successive_projection
 from gsnmf.support.arrays import Floats
-from gsnmf.support.progress import Status, reported
+from gsnmf.support.progress import Progress, reported
 
 DEFAULT_TOLERANCE = 1e-3
 DEFAULT_MAX_ITERATIONS = 1000
@@ -81,7 +80,7 @@ def minimum_volume(
     tolerance: float = DEFAULT_TOLERANCE,
     max_iterations: int = DEFAULT_MAX_ITERATIONS,
     random_state: int | np.random.Generator | None = None,
-    progress: bool | Callable[[Status], None] | None = None,
+    progress: Progress = None,
 ) -> NMFResult:
     r"""Nonnegative factorization M ~ W H whose columns of W span the least volume around the data.
 

@@ -25,13 +25,12 @@ from gsnmf.constraints import Constraints, Limits
 from gsnmf.matrix.protocol import Matrix
 from gsnmf.records import EndReason, SearchRecord, Selection
 from gsnmf.search.candidates import Candidates
-from gsnmf.search.effort import STAGES, Clock, Effort, Progress, Stage, Work, check_effort, check_time_limit
+from gsnmf.search.effort import STAGES, Clock, Effort, Stage, Work, check_effort, check_time_limit
 from gsnmf.search.exchange import PROGRESS, batches, improve, improve_thoroughly, perturb, try_every_exchange
 from gsnmf.search.starts import AFFORDABLE, Starts, prepare, start_from
 from gsnmf.search.state import State, by_error
 from gsnmf.search.trials import Incumbent, Trials
 from gsnmf.support.arrays import COLUMNS_AND_ROWS
-from gsnmf.support.progress import log_progress
 
 _BETTER = 1e-7
 """A perturbation must lower the squared error by this fraction to count."""
@@ -67,7 +66,6 @@ def automatic_search(
     constraints: Constraints | None = None,
     limits: Limits | None = None,
     time_limit: float | None = None,
-    progress: Progress | None = None,
 ) -> SearchResult:
     """Search for the columns and rows with the smallest error, within the given effort.
 
@@ -83,8 +81,6 @@ def automatic_search(
         The constraints, if already resolved.
     time_limit : float, optional
         Seconds after which the best so far is returned. The answer then depends on the machine.
-    progress : callable, optional
-        Called with the stage, the work done, the total work and the best quality so far.
 
     Returns
     -------
@@ -100,7 +96,7 @@ def automatic_search(
     Notes
     -----
     The answer satisfies the constraints, and is never worse than any start in the record or than the answer with less
-    effort.
+    effort. Progress is logged (`gsnmf.support.progress`).
 
     Examples
     --------
@@ -112,7 +108,7 @@ def automatic_search(
     'error is zero'
     """
     limits = limits or (constraints or Constraints()).resolve(matrix.shape, rank)
-    search = _Search(matrix, limits, effort, time_limit=time_limit, progress=progress)
+    search = _Search(matrix, limits, effort, time_limit=time_limit)
     try:
         return search.run()
     except KeyboardInterrupt as interrupt:
@@ -130,7 +126,6 @@ class _Search:
         effort: Effort = "balanced",
         *,
         time_limit: float | None = None,
-        progress: Progress | None = None,
     ) -> None:
         self.effort = check_effort(effort)
         self.limits = limits
@@ -140,7 +135,7 @@ class _Search:
         none = np.empty(0, dtype=np.intp)
         work = Work(self._stages[-1].work, Clock(time.monotonic() + check_time_limit(time_limit)))
         self._trials = Trials(Candidates(matrix, none, none), self.limits, work)
-        self.best = Incumbent(self._trials, progress or log_progress, self._stages[-1].work)
+        self.best = Incumbent(self._trials, self._stages[-1].work)
         self._starts = Starts(self.best)
         self._perturbations = self._perturbations_kept = 0
         self._settled: State | None = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
@@ -19,8 +19,6 @@ import numpy as np
 from gsnmf.matrix.protocol import Matrix
 
 Effort = Literal["fast", "balanced", "best"]
-Progress = Callable[[str, float, float, float], None]
-"""Called with the stage, the work done, the total work, and the best quality so far."""
 
 # Nominal seconds of one multiplication in each kind of operation, measured on one ordinary core.
 _PRODUCT = 1.5e-10

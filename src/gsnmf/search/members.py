@@ -36,9 +36,10 @@ from gsnmf.matrix.protocol import Matrix
 from gsnmf.matrix.validation import check_count
 from gsnmf.records import NO_GAIN, Choice, Mixtures, Weights
 from gsnmf.search.alternating import short_nmf
-from gsnmf.search.effort import Clock, Effort, Progress, Work, nominal_seconds
+from gsnmf.search.effort import Clock, Effort, Work, nominal_seconds
 from gsnmf.search.mixed_model import MixedModel, MixedSide, Mixture, Pool, Space
 from gsnmf.support.arrays import Doubles, Indices, axes_of
+from gsnmf.support.progress import log_progress
 from gsnmf.weights import DEFAULT_MAX_ITERATIONS, DEFAULT_TOLERANCE
 from gsnmf.weights.optimality import CANCELLED, ratio
 
@@ -117,7 +118,6 @@ def refine_members(
     tolerance: float = DEFAULT_TOLERANCE,
     max_iterations: int = DEFAULT_MAX_ITERATIONS,
     time_limit: float = np.inf,
-    progress: Progress | None = None,
 ) -> Factorization:
     r"""Turn single columns and rows into mixtures of a few members each, which explain more.
 
@@ -141,9 +141,6 @@ def refine_members(
         For the weights.
     time_limit : float
         Seconds after which no new rounds or starts begin.
-    progress : callable, optional
-        Called after each stage with its name (``"2 members"``, ``"3 members"`` and so on), the number of stages done,
-        the total number of stages, and the quality.
 
     Returns
     -------
@@ -193,9 +190,8 @@ def refine_members(
                 break
             model = _stage(model, most, plan, other)
             gain = _settle(model, most, tolerance, max_iterations)
-            if progress is not None:
-                quality = 1.0 - ratio(np.sqrt(model.squared_error), np.sqrt(matrix.squared_norm))
-                progress(f"{most} members", most - 1, members - 1, quality)
+            quality = 1.0 - ratio(np.sqrt(model.squared_error), np.sqrt(matrix.squared_norm))
+            log_progress(f"{most} members", most - 1, members - 1, quality)
         return _result(start, model, unused, members, gain, tolerance)
 
 

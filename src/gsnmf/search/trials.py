@@ -24,9 +24,10 @@ from gsnmf._kernels.exchange import exchange_scores
 from gsnmf._parallel import single_threaded_blas
 from gsnmf.constraints import Limits
 from gsnmf.search.candidates import Candidates
-from gsnmf.search.effort import Progress, Stage, Work, nominal_seconds
+from gsnmf.search.effort import Stage, Work, nominal_seconds
 from gsnmf.search.state import State, descend_jointly
 from gsnmf.support.arrays import Axis, Doubles, Flags, Indices
+from gsnmf.support.progress import log_progress
 
 BATCH = 4
 """How many trials are fitted, by all threads together, before the best of them is taken."""
@@ -274,12 +275,11 @@ def _column_dots(A: Doubles, B: Doubles) -> Doubles:
 
 
 class Incumbent:
-    """The best state of a search so far, and the callable that is told about it."""
+    """The best state of a search so far; logs the progress towards the total work."""
 
-    def __init__(self, trials: Trials, progress: Progress, total: float) -> None:
+    def __init__(self, trials: Trials, total: float) -> None:
         self.trials = trials
         self._limits = trials.limits
-        self._progress = progress
         self._total = total
         self._state: State | None = None
         self.extremes: dict[int, tuple[float, Indices, Indices]] = {}
@@ -320,11 +320,11 @@ class Incumbent:
                 self.extremes[n_columns] = state.squared_error, state.columns.indices, state.rows.indices
 
     def report(self, stage: Stage) -> None:
-        """Call ``progress``."""
+        """Log how much work is done and the best quality."""
         if self._state is not None:
             norm = self._state.squared_norm
             quality = 1.0 - math.sqrt(self._state.squared_error / norm) if norm > 0 else 1.0
-            self._progress(stage.name, min(self.trials.work.spent, self._total), self._total, quality)
+            log_progress(stage.name, min(self.trials.work.spent, self._total), self._total, quality)
 
     def promising_extremes(self) -> list[int]:
         """The numbers of columns of extreme selections that exchanges may make the best."""

@@ -13,10 +13,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TextIO
 
 logger = logging.getLogger("gsnmf")
+
+_muted = ContextVar("muted", default=False)
 
 _WIDTH = 24
 """Characters of a full bar."""
@@ -26,8 +29,9 @@ _PAUSE = 10.0
 
 def log_progress(stage: str, done: float, total: float, quality: float) -> None:
     """Log how far a search is and what it has reached."""
-    if logger.isEnabledFor(logging.INFO):
-        logger.info("%s: quality %.2f %%", stage, 100 * quality, extra={"fraction": min(1.0, done / total)})
+    if logger.isEnabledFor(logging.INFO) and not _muted.get():
+        known = {"fraction": min(1.0, done / total), "quality": quality}
+        logger.info("%s: quality %.2f %%", stage, 100 * quality, extra=known)
 
 
 def log_stage(name: str) -> None:
@@ -54,6 +58,16 @@ def heard_by(handler: logging.Handler) -> Iterator[None]:
         handler.close()
 
 
+@contextmanager
+def muted() -> Iterator[None]:
+    """Log no progress within the block: for searches that are steps of a computation with its own progress."""
+    token = _muted.set(True)
+    try:
+        yield
+    finally:
+        _muted.reset(token)
+
+
 @dataclass(frozen=True)
 class Status:
     """How far a computation is; what a function given as ``progress=`` is called with.
@@ -66,15 +80,22 @@ class Status:
         What is being done, or was found.
     fraction : float or None
         Fraction of the stage that is done, from 0 to 1, if known.
+    quality : float or None
+        The best quality so far, if known.
     """
 
     stage: str
     message: str
     fraction: float | None = None
+    quality: float | None = None
+
+
+Progress = bool | Callable[[Status], None] | None
+"""The option ``progress=`` of public functions: True for a bar on standard error, or a function to call."""
 
 
 @contextmanager
-def reported(progress: bool | Callable[[Status], None] | None) -> Iterator[None]:
+def reported(progress: Progress) -> Iterator[None]:
     """Show what this thread logs within the block as a bar on standard error (True), or pass it to a function.
 
     Examples
@@ -82,8 +103,8 @@ def reported(progress: bool | Callable[[Status], None] | None) -> Iterator[None]
     >>> with reported(print):
     ...     log_stage("Fitting")
     ...     log_progress("balanced", 5, 10, 0.8631)
-    Status(stage='Fitting', message='Fitting', fraction=None)
-    Status(stage='Fitting', message='balanced: quality 86.31 %', fraction=0.5)
+    Status(stage='Fitting', message='Fitting', fraction=None, quality=None)
+    Status(stage='Fitting', message='balanced: quality 86.31 %', fraction=0.5, quality=0.8631)
     """
     if not progress:
         yield
@@ -104,7 +125,8 @@ class _Caller(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         self._stage = getattr(record, "stage", self._stage)
-        self._function(Status(self._stage, record.getMessage(), fraction_of(record)))
+        quality = getattr(record, "quality", None)
+        self._function(Status(self._stage, record.getMessage(), fraction_of(record), quality))
 
 
 class Bar(logging.Handler):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
 
@@ -21,7 +21,7 @@ from gsnmf.applications.marker_genes.factors import (
 from gsnmf.support.arrays import Doubles, Floats, Indices
 from gsnmf.support.formatting import joined
 from gsnmf.support.optional import import_optional
-from gsnmf.support.progress import Status, log_stage, reported
+from gsnmf.support.progress import Progress, log_stage, reported
 
 _log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ def markers(
     max_cells: int | None = 20_000,
     random_state: int = 0,
     copy: bool = False,
-    progress: bool | Callable[[Status], None] | None = None,
+    progress: Progress = None,
 ) -> Any:
     r"""Explain the expression of all genes in all cells by a few marker genes and a few prototype cells.
 

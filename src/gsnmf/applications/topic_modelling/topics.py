@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -16,7 +16,7 @@ from gsnmf.model_selection.rank_choice import USUAL_RANKS, choose_rank
 from gsnmf.result import Factorization
 from gsnmf.search.effort import Effort
 from gsnmf.support.formatting import counted
-from gsnmf.support.progress import Status, log_stage, reported
+from gsnmf.support.progress import Progress, log_stage, reported
 from gsnmf.weights import coefficients_for
 
 
@@ -36,7 +36,7 @@ def topics(
     effort: Effort = "balanced",
     members: int = 1,
     stability: bool = False,
-    progress: bool | Callable[[Status], None] | None = None,
+    progress: Progress = None,
 ) -> TopicModel:
     """Find the topics of documents: each is one word, or one document, of the collection and what goes with it.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -25,7 +24,7 @@ from gsnmf.applications.unmixing.unmixing_result import Unmixing
 from gsnmf.matrix.validation import check_count
 from gsnmf.support.arrays import Indices
 from gsnmf.support.formatting import counted
-from gsnmf.support.progress import Status, log_stage, reported
+from gsnmf.support.progress import Progress, log_stage, reported
 
 MAX_PIXELS = 10_000
 """Larger scenes are sampled for the choice: to find outliers takes n^2 products of spectra."""
@@ -55,7 +54,7 @@ def unmix(
     outliers: Literal["ignore", "keep"] = "ignore",
     max_pixels: int = MAX_PIXELS,
     random_state: int | np.random.Generator | None = 0,
-    progress: bool | Callable[[Status], None] | None = None,
+    progress: Progress = None,
 ) -> Unmixing:
     r"""Find the materials of a spectral image, and how much of each is in every pixel.
 
