@@ -6,11 +6,10 @@ from `InMemoryMatrix`, which builds the whole protocol on a few products.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,6 +22,7 @@ from gsnmf.matrix.protocol import (
     BLOCK_BYTES,
     Matrix,
     Residual,
+    WithTranspose,
     dense,
     largest_of,
     membership,
@@ -36,7 +36,7 @@ _CANCELLED = 1e-10
 """A difference of Gram products below this fraction of its terms has lost too many digits."""
 
 
-class InMemoryMatrix(Matrix):
+class InMemoryMatrix(WithTranspose, Matrix):
     """A matrix in memory; a subclass provides shape, dtype, data, T, dot, columns, norms and sums.
 
     Everything else follows from these. Dense and sparse matrices override what they can do faster.
@@ -45,10 +45,11 @@ class InMemoryMatrix(Matrix):
     in_memory = True
     exponent = 0
 
-    @property
-    @abstractmethod
-    def T(self) -> InMemoryMatrix:
-        """The transpose, sharing all memory."""
+    if TYPE_CHECKING:
+
+        @property
+        def T(self) -> Self:
+            """The transpose, sharing all memory."""
 
     def raw_columns(self, indices: Indices) -> Floats:  # noqa: D102
         return np.ldexp(self.columns(indices), self.exponent)
@@ -184,20 +185,16 @@ class DenseMatrix(InMemoryMatrix):
         top = float(data.max(initial=0.0)) if largest is None else largest
         self.exponent = safe_exponent(top, data.dtype)
         self._held = _blas_ready(np.ldexp(data, -self.exponent) if self.exponent else data)
-        self._transpose: DenseMatrix | None = None
 
     @property
     def data(self) -> Floats:  # noqa: D102
         return self._data
 
-    @property
-    def T(self) -> DenseMatrix:  # noqa: D102
-        if self._transpose is None:
-            transpose = object.__new__(DenseMatrix)
-            transpose.shape, transpose.dtype, transpose.exponent = self.shape[::-1], self.dtype, self.exponent
-            transpose._data, transpose._held, transpose._transpose = self._data.T, self._held.T, self
-            self._transpose = transpose
-        return self._transpose
+    def _transposed(self) -> DenseMatrix:
+        transpose = object.__new__(DenseMatrix)
+        transpose.shape, transpose.dtype, transpose.exponent = self.shape[::-1], self.dtype, self.exponent
+        transpose._data, transpose._held = self._data.T, self._held.T
+        return transpose
 
     def dot(self, block: Floats) -> Floats:  # noqa: D102
         if block.ndim == 1:
@@ -283,6 +280,21 @@ _SPARSE_BLOCK = 0.1
 """A dense block with at most this share of nonzeros is multiplied with a sparse matrix as a sparse one."""
 
 
+class _Orders:
+    """A sparse array by rows and by columns, each made when it is first asked for."""
+
+    def __init__(self, data: Sparse) -> None:
+        self._data = data
+
+    @cached_property
+    def by_rows(self) -> sp.csr_array:
+        return self._data.tocsr()
+
+    @cached_property
+    def by_columns(self) -> sp.csc_array:
+        return self._data.tocsc()
+
+
 class SparseMatrix(InMemoryMatrix):
     """A checked compressed sparse array; ``largest`` is its largest entry, if known.
 
@@ -299,8 +311,8 @@ class SparseMatrix(InMemoryMatrix):
         if self.exponent:
             parts = np.ldexp(data.data, -self.exponent), data.indices, data.indptr
             self._held = type(data)(parts, shape=data.shape)
-        self._origin: SparseMatrix | None = None
-        self._transpose: SparseMatrix | None = None
+        self._orders = _Orders(self._held)
+        self._is_turned = False
 
     @property
     def data(self) -> Sparse:  # noqa: D102
@@ -310,23 +322,20 @@ class SparseMatrix(InMemoryMatrix):
     def n_stored(self) -> int:  # noqa: D102
         return int(self._data.nnz)
 
-    @property
-    def T(self) -> SparseMatrix:  # noqa: D102
-        if self._transpose is None:
-            transpose = object.__new__(SparseMatrix)
-            transpose.shape, transpose.dtype, transpose.exponent = self.shape[::-1], self.dtype, self.exponent
-            transpose._data, transpose._held = self._data.T, self._held.T
-            transpose._origin = transpose._transpose = self
-            self._transpose = transpose
-        return self._transpose
+    def _transposed(self) -> SparseMatrix:
+        transpose = object.__new__(SparseMatrix)
+        transpose.shape, transpose.dtype, transpose.exponent = self.shape[::-1], self.dtype, self.exponent
+        transpose._data, transpose._held = self._data.T, self._held.T
+        transpose._orders, transpose._is_turned = self._orders, not self._is_turned
+        return transpose
 
     @cached_property
     def _by_rows(self) -> sp.csr_array:
-        return self._held.tocsr() if self._origin is None else self._origin._by_columns.T
+        return self._orders.by_columns.T if self._is_turned else self._orders.by_rows
 
     @cached_property
     def _by_columns(self) -> sp.csc_array:
-        return self._held.tocsc() if self._origin is None else self._origin._by_rows.T
+        return self._orders.by_rows.T if self._is_turned else self._orders.by_columns
 
     def many_products(self) -> AbstractContextManager[None]:  # noqa: D102
         return single_threaded_blas()

@@ -63,13 +63,10 @@ class LowRankSum(InMemoryMatrix):
         """Entries that a product reads: those of S and of the factors."""
         return self._sparse.n_stored + self.left.size + self.right.size
 
-    @cached_property
-    def T(self) -> LowRankSum:
-        """The transpose, sharing all memory."""
+    def _transposed(self) -> LowRankSum:
         transpose = object.__new__(LowRankSum)
         transpose.shape, transpose.dtype = self.shape[::-1], self.dtype
         transpose.left, transpose.right, transpose._sparse = self.right, self.left, self._sparse.T
-        transpose.__dict__["T"] = self
         return transpose
 
     def many_products(self) -> AbstractContextManager[None]:  # noqa: D102

@@ -7,20 +7,21 @@ dense array.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gsnmf._kernels.observed_entries import Entries
+from gsnmf.matrix.protocol import WithTranspose
 from gsnmf.support.arrays import Doubles, Flags, Floats, Indices
 
 MissingKind = Literal["nan", "unstored"] | None
 """How a matrix marks missing entries."""
 
 
-class Observed:
+class Observed(WithTranspose):
     """The observed entries of an m x n matrix with their weights; ``.T`` is the transpose.
 
     Parameters
@@ -53,20 +54,22 @@ class Observed:
         self.from_dense = from_dense
         self.missing_values = missing_values
 
-    @cached_property
-    def T(self) -> Observed:
-        """The transpose, held by its own rows."""
+    if TYPE_CHECKING:
+
+        @property
+        def T(self) -> Observed:
+            """The transpose, held by its own rows."""
+
+    def _transposed(self) -> Observed:
         order = sp.csr_array((np.arange(self.values.nnz), self.values.indices, self.values.indptr), shape=self.shape)
         turned = order.tocsc()
         parts = self.values.data[turned.data], turned.indices, turned.indptr
-        transpose = Observed(
+        return Observed(
             sp.csr_array(parts, shape=self.shape[::-1]),
             None if self.weights is None else self.weights[turned.data],
             from_dense=self.from_dense,
             missing_values=self.missing_values,
         )
-        transpose.__dict__["T"] = self
-        return transpose
 
     @property
     def data(self) -> Floats | sp.csr_array:

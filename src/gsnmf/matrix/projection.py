@@ -16,6 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
+from weakref import proxy
 
 import numpy as np
 
@@ -164,7 +165,7 @@ class Projection:
         self._sides = dict(sides)
         if len(self._sides) == 2:
             columns, rows = self._sides["columns"], self._sides["rows"]
-            columns.other, rows.other = rows, columns
+            columns.other, rows.other = proxy(rows), proxy(columns)  # no cycle, which would keep the matrix alive
 
     def farthest(self, axis: Axis) -> int | None:
         """First index of the largest residual along an axis; None if every residual is zero, up to rounding."""

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 import numpy as np
 import scipy.sparse as sp
@@ -40,6 +41,33 @@ _SAFE_EXPONENT = {np.dtype(np.float32): 20, np.dtype(np.float64): 60}
 
 SKETCHES = 4
 """How many numbers the sketch of a matrix has."""
+
+
+class WithTranspose:
+    """Keeps the transpose once it was asked for, without a reference cycle.
+
+    The transpose refers back weakly, so that a matrix is freed as soon as nothing else refers to it. A transpose that
+    outlives its matrix makes another one when it is asked for.
+    """
+
+    _transpose: Any = None
+
+    @property
+    def T(self) -> Any:
+        """The transpose, sharing all memory."""
+        known = self._transpose() if isinstance(self._transpose, ref) else self._transpose
+        if known is None:
+            known = self._transposed()
+            known._transpose = ref(self)
+            self._transpose = known
+        return known
+
+    def _transposed(self) -> Any:
+        raise NotImplementedError
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but the transpose, which is made again."""
+        return {name: value for name, value in self.__dict__.items() if name != "_transpose"}
 
 
 class Matrix(ABC):

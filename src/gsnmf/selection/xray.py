@@ -32,6 +32,7 @@ ICML 2013, doi:10.48550/arXiv.1210.1190.
 from __future__ import annotations
 
 from typing import Literal, get_args
+from weakref import proxy
 
 import numpy as np
 
@@ -175,7 +176,7 @@ class _Scores:
 
     def __init__(self, cone: _Cone, rule: Rule) -> None:
         self.rule = rule
-        self._cone = cone
+        self._cone = proxy(cone)  # the cone holds this object
         self._weights = cone.weights
         lengths = cone.lengths
         self._units = np.where(lengths > 0, lengths, 1.0) if rule == "greedy" else np.ones_like(lengths)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dask.array as da
 import numpy as np
@@ -29,7 +29,7 @@ from gsnmf.matrix.dask.gram_projection import GramSide
 from gsnmf.matrix.dask.passes import NO_META, SPLIT, Passes, by_rows, part_of, sum_by_rows
 from gsnmf.matrix.dask.projection import ChunkedColumns, ChunkedRows
 from gsnmf.matrix.projection import Projection, Side
-from gsnmf.matrix.protocol import SKETCHES, Matrix, sketch_vectors
+from gsnmf.matrix.protocol import SKETCHES, Matrix, WithTranspose, sketch_vectors
 from gsnmf.support.arrays import Axis, Doubles, Floats, Indices
 
 _INDEPENDENT = 1e-4
@@ -39,7 +39,7 @@ _IN_DRIVER = 1 << 30
 """Bytes of vectors with one entry per row that may be held in memory to save passes."""
 
 
-class ChunkedMatrix(Matrix):
+class ChunkedMatrix(WithTranspose, Matrix):
     """A Dask array with known chunks. The first request triggers the first pass, which checks the entries.
 
     Attributes
@@ -54,25 +54,27 @@ class ChunkedMatrix(Matrix):
         self.passes = Passes(array, name)
         self.shape = (array.shape[0], array.shape[1])
         self.dtype = self.passes.dtype
-        self._transposed = False
-        self._transpose: ChunkedMatrix | None = None
+        self._is_turned = False
 
     @property
     def data(self) -> da.Array:  # noqa: D102
-        return self.passes.array.T if self._transposed else self.passes.array
+        return self.passes.array.T if self._is_turned else self.passes.array
 
     @property
     def exponent(self) -> int:  # noqa: D102
         return self.passes.exponent
 
-    @property
-    def T(self) -> ChunkedMatrix:  # noqa: D102
-        if self._transpose is None:
-            transpose = object.__new__(ChunkedMatrix)
-            transpose.passes, transpose.dtype, transpose.shape = self.passes, self.dtype, self.shape[::-1]
-            transpose._transposed, transpose._transpose = not self._transposed, self
-            self._transpose = transpose
-        return self._transpose
+    if TYPE_CHECKING:
+
+        @property
+        def T(self) -> ChunkedMatrix:
+            """The transpose."""
+
+    def _transposed(self) -> ChunkedMatrix:
+        transpose = object.__new__(ChunkedMatrix)
+        transpose.passes, transpose.dtype, transpose.shape = self.passes, self.dtype, self.shape[::-1]
+        transpose._is_turned = not self._is_turned
+        return transpose
 
     def dot(self, block: Floats) -> Floats:  # noqa: D102
         if block.size == 0:
@@ -86,7 +88,7 @@ class ChunkedMatrix(Matrix):
         return np.asfortranarray(self.passes.compute(lazy, part=part)[0][:, order])
 
     def raw_columns(self, indices: Indices) -> Floats:  # noqa: D102
-        return gather(self.passes.array, indices, transposed=self._transposed)
+        return gather(self.passes.array, indices, transposed=self._is_turned)
 
     def with_products(self, indices: Indices) -> tuple[Floats, Doubles]:  # noqa: D102
         if indices.size == 0:
@@ -120,7 +122,7 @@ class ChunkedMatrix(Matrix):
 
     @cached_property
     def _totals(self) -> Doubles:
-        if not self._transposed:
+        if not self._is_turned:
             return self.passes.column_totals
         return np.asarray(self.passes.compute(self.passes.row_totals, part=0.0)[0])
 
@@ -129,7 +131,7 @@ class ChunkedMatrix(Matrix):
         return float(self.passes.column_totals[:, 0].sum())
 
     def squared_residual(self, W: Floats, H: Floats) -> float:  # noqa: D102
-        if self._transposed:
+        if self._is_turned:
             return self.T.squared_residual(H.T, W.T)
         if W.shape[1] == 0:
             return self.squared_norm
@@ -141,18 +143,18 @@ class ChunkedMatrix(Matrix):
         return float(self.passes.compute(parts.sum(split_every=SPLIT))[0])
 
     def residual_norms(self, indices: Indices, W: Floats, H: Floats) -> Doubles:  # noqa: D102
-        blocks, local, order = located(indices, self.passes.array.chunks[0 if self._transposed else 1])
+        blocks, local, order = located(indices, self.passes.array.chunks[0 if self._is_turned else 1])
         widths = tuple(part.size for part in local)
         right = da.from_array(H.T[np.argsort(order)], chunks=(widths, -1), name=False)
         chosen = da.from_array(np.concatenate(local), chunks=(widths,), name=False)
         norms = da.blockwise(
-            partial(tasks.residual_norms, transposed=self._transposed), "ij",
-            chunks_at(self.passes.held, blocks, self._transposed), "ij", chosen, self._inner,
+            partial(tasks.residual_norms, transposed=self._is_turned), "ij",
+            chunks_at(self.passes.held, blocks, self._is_turned), "ij", chosen, self._inner,
             self._spread(W, self._outer), f"{self._outer}k", right, f"{self._inner}k", concatenate=True,
             align_arrays=False, adjust_chunks={self._outer: 1, self._inner: widths}, dtype=np.float64, meta=NO_META,
         )  # fmt: skip
-        part = blocks.size / len(self.passes.array.chunks[0 if self._transposed else 1])
-        total = norms.sum(axis=1 if self._transposed else 0, split_every=SPLIT)
+        part = blocks.size / len(self.passes.array.chunks[0 if self._is_turned else 1])
+        total = norms.sum(axis=1 if self._is_turned else 0, split_every=SPLIT)
         return np.asarray(self.passes.compute(total, part=part)[0][order])
 
     def orthonormal_columns(self, indices: Indices) -> tuple[Any, Doubles]:
@@ -161,7 +163,7 @@ class ChunkedMatrix(Matrix):
         The diagonal of R is not negative.
         """
         lengths = np.sqrt(self.squared_column_norms[indices])
-        if self._transposed:
+        if self._is_turned:
             return tasks.orthonormal(self.columns(indices).astype(np.float64) / lengths)
         lazy, order, part = self.lazy_columns(indices)
         width = indices.size
@@ -198,7 +200,7 @@ class ChunkedMatrix(Matrix):
         return triangle, np.ascontiguousarray(self.T.dot(orthogonal), dtype=np.float64)
 
     def squared_distance(self, W: Floats, H: Floats) -> float:  # noqa: D102
-        if self._transposed:
+        if self._is_turned:
             return self.T.squared_distance(H.T, W.T)
         chunks = (self.passes.array.chunks[0], -1)
         left: Any = W.rechunk(chunks) if isinstance(W, da.Array) else da.from_array(W, chunks=chunks)
@@ -212,14 +214,14 @@ class ChunkedMatrix(Matrix):
         return squared
 
     def projection(self, capacity: int, axes: Sequence[Axis]) -> Projection:  # noqa: D102
-        upright = self.T if self._transposed else self
+        upright = self.T if self._is_turned else self
         if len(axes) == 2:
             columns, rows = ChunkedColumns(upright, capacity), ChunkedRows(upright, capacity)
             own: dict[Axis, Side] = {"columns": columns, "rows": rows}
-            return Projection({"columns": rows, "rows": columns} if self._transposed else own)
+            return Projection({"columns": rows, "rows": columns} if self._is_turned else own)
         side = self if axes[0] == "columns" else self.T
         too_long = 8 * side.shape[1] * (capacity + 4) > _IN_DRIVER
-        rows_stay = side._transposed and too_long
+        rows_stay = side._is_turned and too_long
         return Projection({axes[0]: ChunkedRows(upright, capacity) if rows_stay else GramSide(side, capacity)})
 
     def row_product(self, block: Floats) -> da.Array:  # noqa: D102
@@ -249,11 +251,11 @@ class ChunkedMatrix(Matrix):
     @property
     def _outer(self) -> str:
         """Letter of the rows of this orientation in the underlying array, whose axes are i and j."""
-        return "j" if self._transposed else "i"
+        return "j" if self._is_turned else "i"
 
     @property
     def _inner(self) -> str:
-        return "i" if self._transposed else "j"
+        return "i" if self._is_turned else "j"
 
     def _spread(self, block: Any, axis: str) -> da.Array:
         """A block of vectors, cut like an axis of the underlying array, for the graph of a pass."""
@@ -269,21 +271,21 @@ class ChunkedMatrix(Matrix):
     def lazy_product(self, block: da.Array) -> da.Array:
         """The lazy product, in double precision, with a lazy block of columns cut like the inner axis."""
         products = da.blockwise(
-            partial(tasks.product, transposed=self._transposed), "ijk", self.passes.held, "ij",
+            partial(tasks.product, transposed=self._is_turned), "ijk", self.passes.held, "ij",
             block, f"{self._inner}k", align_arrays=False, adjust_chunks={self._inner: 1},
             dtype=np.float64, meta=np.empty((0, 0, 0)),
         )  # fmt: skip
-        return products.sum(axis=0 if self._transposed else 1, split_every=SPLIT)
+        return products.sum(axis=0 if self._is_turned else 1, split_every=SPLIT)
 
     def lazy_with_products(self, indices: Indices) -> tuple[da.Array, da.Array, Indices]:
         """Lazy dense columns in increasing order, their products with all columns, and how to restore their order."""
-        if self.passes.array.numblocks[0 if self._transposed else 1] > 1:
+        if self.passes.array.numblocks[0 if self._is_turned else 1] > 1:
             lazy, order, _ = self.lazy_columns(indices)
             return lazy, self.T.lazy_product(lazy), order
         # One task does both if a chunk has everything it takes, so chunks never travel between workers
         ordered, order = np.sort(indices), np.argsort(np.argsort(indices, kind="stable"))
         lazy, images = self._pairs(
-            partial(tasks.extracted_with_product, indices=ordered, transposed=self._transposed),
+            partial(tasks.extracted_with_product, indices=ordered, transposed=self._is_turned),
             indices.size,
             self.dtype,
         )
@@ -310,10 +312,10 @@ class ChunkedMatrix(Matrix):
             partial(part_of, at=1), "ijk", pairs, "ij", new_axes={"k": width}, adjust_chunks={self._outer: 1},
             dtype=np.float64, meta=np.empty((0, 0, 0)),
         )  # fmt: skip
-        return outer, inner.sum(axis=1 if self._transposed else 0, split_every=SPLIT)
+        return outer, inner.sum(axis=1 if self._is_turned else 0, split_every=SPLIT)
 
     def sketch(self) -> Doubles:  # noqa: D102
-        if self._transposed:
+        if self._is_turned:
             return self.T._bilinear("columns", "rows")
         return self._bilinear("rows", "columns")
 
@@ -337,7 +339,7 @@ class ChunkedMatrix(Matrix):
 
     def lazy_columns(self, indices: Indices) -> tuple[da.Array, Indices, float]:
         """Lazy dense columns in increasing order, how to restore their order, and the fraction of the data read."""
-        return gathered(self.passes.held, indices, self._transposed)
+        return gathered(self.passes.held, indices, self._is_turned)
 
 
 def _shifted(block: Floats, shift: Indices) -> Floats:
