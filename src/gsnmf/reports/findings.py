@@ -13,13 +13,13 @@ from gsnmf.datasets.labelled import LabelledMatrix
 from gsnmf.diagnostics import Comparison, Explanation, Residuals, compare
 from gsnmf.model_selection.rank_choice import RankChoice
 from gsnmf.model_selection.split_profile import SplitProfile
-from gsnmf.model_selection.stability import CHANGES, Stability
-from gsnmf.reports.certificates import Certificate, certificates
+from gsnmf.model_selection.stability import Stability
 from gsnmf.reports.charts import Histogram, LineChart, histogram, rank_chart
 from gsnmf.reports.pictures import ImageFindings, factor_picture, image_findings, ink_picture, member_pictures
+from gsnmf.reports.statements import Certificate, certificates, headline, lead, remarks, stability_sentence
 from gsnmf.result import Factor, Factorization
 from gsnmf.support.arrays import Axis, Floats, Indices
-from gsnmf.support.formatting import counted, joined, listed, mixtures, percent, shown
+from gsnmf.support.formatting import joined, shown
 from gsnmf.weights import DEFAULT_TOLERANCE
 
 MAX_ROWS = 500
@@ -221,8 +221,8 @@ def gather(
         title=shown(title or PurePath(named.source).name or "A factorization"),
         source=shown(named.source),
         about=about,
-        sentence=_sentence(result, named, comparison),
-        lead=_lead(result, comparison),
+        sentence=headline(result, named, comparison),
+        lead=lead(result, comparison),
         shape=result.matrix.shape,
         row_kind=named.row_kind,
         column_kind=named.column_kind,
@@ -238,33 +238,12 @@ def gather(
         residual_picture=ink_picture(residual_picture, _INK, top),
         images=image_findings(explanation, named),
         parameters=dict(parameters or {}),
-        warnings=(*_remarks(result), *warnings),
+        warnings=(*remarks(result), *warnings),
         rank_choice=rank_choice,
         rank_choice_chart=None if rank_choice is None else _rank_choice_chart(rank_choice),
         sides=sides,
-        stability="" if stability is None else _stability_sentence(stability),
+        stability="" if stability is None else stability_sentence(stability),
     )
-
-
-def _where(result: Factorization) -> str:
-    """Which entries the quality refers to, if not all."""
-    if not result.problem.partial:
-        return ""
-    weighted = ", with their weights" if result.problem.entries_weighted else ""
-    return f", on the {percent(result.observed_share)} of the entries that are observed{weighted}"
-
-
-def _remarks(result: Factorization) -> tuple[str, ...]:
-    """What a reader must know about the data."""
-    remarks = []
-    if result.problem.partial:
-        remarks.append(
-            f"{percent(result.observed_share)} of the entries are observed, and the quality refers to these. Errors of "
-            "single rows and columns, qualities by rank and pictures refer to the matrix with its holes filled."
-        )
-    if result.clipped_share:
-        remarks.append(f"Negative entries, {percent(result.clipped_share)} of the norm, were set to zero.")
-    return tuple(remarks)
 
 
 def summary(findings: Findings) -> dict[str, Any]:
@@ -306,35 +285,6 @@ def _tried_ranks(choice: RankChoice) -> list[dict[str, Any]]:
     arrays = choice.ranks, choice.qualities, choice.errors, choice.standard_errors, choice.stabilities
     tried = (dict(zip(names, values, strict=True)) for values in zip(*(a.tolist() for a in arrays), strict=True))
     return [{**one, "chosen": one["rank"] == choice.rank} for one in tried]
-
-
-def _sentence(result: Factorization, data: LabelledMatrix, comparison: Comparison) -> str:
-    m, n = result.matrix.shape
-    whole = f"{counted(m, data.row_kind)} × {counted(n, data.column_kind)}"
-    most = 1 if result.mixtures is None else result.mixtures.most
-    chosen = [
-        mixtures(indices.size, kind, most)
-        for indices, kind in ((result.columns, data.column_kind), (result.rows, data.row_kind))
-        if indices.size
-    ]
-    if not chosen:
-        return f"There is nothing to explain: all entries of {whole} are zero"
-    rank = result.selection.n_selected
-    verb = "explains" if rank == 1 else "explain"
-    if comparison.svd_quality is None or comparison.svd_quality <= 0:
-        return f"{listed(chosen)} {verb} {percent(result.quality)} of {whole}{_where(result)}"
-    part = percent(min(result.quality / comparison.svd_quality, 1.0))
-    return f"{listed(chosen)} {verb} {part} of what any {counted(rank, 'factor')} can explain of {whole}"
-
-
-def _lead(result: Factorization, comparison: Comparison) -> str:
-    """The figures behind the fraction of the bound in the headline."""
-    if not comparison.svd_quality or not result.selection.n_selected:
-        return ""
-    return (
-        f"Their quality, one minus the relative error of the whole matrix, is {percent(result.quality)}. Truncated "
-        f"SVD, which no other approximation of this rank can beat, has {percent(comparison.svd_quality)}"
-    )
 
 
 def _bars(result: Factorization, comparison: Comparison, others: Sequence[Bar]) -> tuple[Bar, ...]:
@@ -445,12 +395,3 @@ def _rank_choice_chart(choice: RankChoice) -> LineChart | None:
     left_out = np.maximum(0.0, 1.0 - choice.errors)
     series = [("left-out entries", "ours", left_out), ("whole matrix", "svd", choice.qualities)]
     return rank_chart(series, choice.ranks)
-
-
-def _stability_sentence(stability: Stability) -> str:
-    """How the percentages were found, and how similar the refits are overall."""
-    agreements = ", ".join(f"{change} {percent(a)}" for change, a in zip(CHANGES, stability.agreements, strict=True))
-    return (
-        f"Stability is how often a factor, or one nearly parallel to it, came back in {3 * stability.n_repeats} refits "
-        f"of changed data; factors below 50 % are marked. Agreement of all factors: {agreements}."
-    )

@@ -1,15 +1,78 @@
-"""What is known about how good a result is, in words."""
+"""What a report states in words: the headline, remarks on the data, and what is known about how good the result is."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gsnmf.datasets.labelled import LabelledMatrix
 from gsnmf.diagnostics import Comparison
+from gsnmf.model_selection.stability import CHANGES, Stability
 from gsnmf.records import Mixtures, SearchRecord
 from gsnmf.registry import methods
 from gsnmf.result import Factorization
-from gsnmf.support.formatting import counted, percent
+from gsnmf.support.formatting import counted, listed, percent
+from gsnmf.support.formatting import mixtures as mixtures_of
 from gsnmf.support.reasons import StopReason
+
+
+def headline(result: Factorization, data: LabelledMatrix, comparison: Comparison) -> str:
+    """How much the chosen columns and rows explain."""
+    m, n = result.matrix.shape
+    whole = f"{counted(m, data.row_kind)} × {counted(n, data.column_kind)}"
+    most = 1 if result.mixtures is None else result.mixtures.most
+    chosen = [
+        mixtures_of(indices.size, kind, most)
+        for indices, kind in ((result.columns, data.column_kind), (result.rows, data.row_kind))
+        if indices.size
+    ]
+    if not chosen:
+        return f"There is nothing to explain: all entries of {whole} are zero"
+    rank = result.selection.n_selected
+    verb = "explains" if rank == 1 else "explain"
+    if comparison.svd_quality is None or comparison.svd_quality <= 0:
+        return f"{listed(chosen)} {verb} {percent(result.quality)} of {whole}{_where(result)}"
+    part = percent(min(result.quality / comparison.svd_quality, 1.0))
+    return f"{listed(chosen)} {verb} {part} of what any {counted(rank, 'factor')} can explain of {whole}"
+
+
+def _where(result: Factorization) -> str:
+    """Which entries the quality refers to, if not all."""
+    if not result.problem.partial:
+        return ""
+    weighted = ", with their weights" if result.problem.entries_weighted else ""
+    return f", on the {percent(result.observed_share)} of the entries that are observed{weighted}"
+
+
+def lead(result: Factorization, comparison: Comparison) -> str:
+    """The figures behind the fraction of the bound in the headline."""
+    if not comparison.svd_quality or not result.selection.n_selected:
+        return ""
+    return (
+        f"Their quality, one minus the relative error of the whole matrix, is {percent(result.quality)}. Truncated "
+        f"SVD, which no other approximation of this rank can beat, has {percent(comparison.svd_quality)}"
+    )
+
+
+def remarks(result: Factorization) -> tuple[str, ...]:
+    """What a reader must know about the data."""
+    found = []
+    if result.problem.partial:
+        found.append(
+            f"{percent(result.observed_share)} of the entries are observed, and the quality refers to these. Errors of "
+            "single rows and columns, qualities by rank and pictures refer to the matrix with its holes filled."
+        )
+    if result.clipped_share:
+        found.append(f"Negative entries, {percent(result.clipped_share)} of the norm, were set to zero.")
+    return tuple(found)
+
+
+def stability_sentence(stability: Stability) -> str:
+    """How the percentages were found, and how similar the refits are overall."""
+    agreements = ", ".join(f"{change} {percent(a)}" for change, a in zip(CHANGES, stability.agreements, strict=True))
+    return (
+        f"Stability is how often a factor, or one nearly parallel to it, came back in {3 * stability.n_repeats} refits "
+        f"of changed data; factors below 50 % are marked. Agreement of all factors: {agreements}."
+    )
 
 
 @dataclass(frozen=True)
