@@ -47,7 +47,7 @@ def talk():
 def assert_reports_after_loading(model, X, folder):
     """A model that was saved and loaded, given the training data, reports its quality and what it has chosen."""
     model.save(folder / "model.npz")
-    gsnmf.GSNMF.load(folder / "model.npz").report(folder / "page.html", X)
+    gsnmf.report(gsnmf.GSNMF.load(folder / "model.npz"), folder / "page.html", data=X)
     page = (folder / "page.html").read_text(encoding="utf-8")
     assert f"{100 * model.quality_:.1f}" in page
     assert all(name in page for name in (*X.columns[model.feature_indices_], *X.index[model.sample_indices_]))
@@ -55,7 +55,7 @@ def assert_reports_after_loading(model, X, folder):
 
 class TestReport:
     def test_of_a_fitted_model_has_the_names(self, model, frame, tmp_path):
-        model.report(tmp_path / "page.html", title="<Twenty> samples")
+        gsnmf.report(model, tmp_path / "page.html", title="<Twenty> samples")
         page = (tmp_path / "page.html").read_text(encoding="utf-8")
         assert "&lt;Twenty&gt; samples" in page
         for name in (*frame.columns[model.feature_indices_], *frame.index[model.sample_indices_]):
@@ -67,18 +67,18 @@ class TestReport:
         assert isinstance(loaded, gsnmf.GSNMF)
         np.testing.assert_array_equal(loaded.row_weights_, model.row_weights_)
         with pytest.raises(ValueError, match="needs the training data, which are not saved with a model; give them"):
-            loaded.report(tmp_path / "page.html")
+            gsnmf.report(loaded, tmp_path / "page.html")
         with pytest.raises(ValueError, match="matrix must be the one that was factorized"):
-            loaded.report(tmp_path / "page.html", frame.iloc[::-1])
-        loaded.report(tmp_path / "page.html", frame)
+            gsnmf.report(loaded, tmp_path / "page.html", data=frame.iloc[::-1])
+        gsnmf.report(loaded, tmp_path / "page.html", data=frame)
         page = (tmp_path / "page.html").read_text(encoding="utf-8")
         assert all(name in page for name in frame.columns[model.feature_indices_])
 
     def test_of_a_model_that_was_saved_twice(self, model, frame, tmp_path):
         gsnmf.save(model, tmp_path / "a.npz")
         gsnmf.save(gsnmf.load(tmp_path / "a.npz"), tmp_path / "b.npz")
-        gsnmf.load(tmp_path / "b.npz").report(tmp_path / "twice.html", frame, compare=False)
-        gsnmf.load(tmp_path / "a.npz").report(tmp_path / "once.html", frame, compare=False)
+        gsnmf.report(gsnmf.load(tmp_path / "b.npz"), tmp_path / "twice.html", data=frame, compare=False)
+        gsnmf.report(gsnmf.load(tmp_path / "a.npz"), tmp_path / "once.html", data=frame, compare=False)
         assert (tmp_path / "twice.html").read_text(encoding="utf-8") == (tmp_path / "once.html").read_text(
             encoding="utf-8"
         )
@@ -94,8 +94,10 @@ class TestReport:
         assert_reports_after_loading(fitted, frame, tmp_path)
 
     def test_of_other_data_than_those_fitted(self, model, frame, tmp_path):
-        with pytest.raises(ValueError, match=r"X must be the training data, of shape \(20, 12\); got shape \(5, 12\)"):
-            model.report(tmp_path / "page.html", frame.iloc[:5])
+        with pytest.raises(
+            ValueError, match=r"data must be .*, of shape \(20, 12\); got shape \(5, 12\)"
+        ):
+            gsnmf.report(model, tmp_path / "page.html", data=frame.iloc[:5])
 
     def test_of_a_factorization_with_names(self, frame, tmp_path):
         result = gsnmf.factorize(frame, 3, effort="fast")
@@ -168,7 +170,7 @@ class TestSaveAndLoad:
         np.testing.assert_array_equal(gsnmf.load(tmp_path / "scene.npz").abundances, found.abundances)
 
     def test_nothing_else_is_saved_or_loaded(self, tmp_path):
-        with pytest.raises(TypeError, match="result must be a Factorization, GSNMF, TopicModel or Unmixing; got dict"):
+        with pytest.raises(TypeError, match="TopicModel, Unmixing or a result of gsnmf.nmf; got dict"):
             gsnmf.save({}, tmp_path / "x.npz")
         (tmp_path / "x.npz").write_bytes(b"text")
         with pytest.raises(ValueError, match="is not a result or a model that gsnmf saved"):

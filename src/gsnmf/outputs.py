@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, overload
 
+import numpy as np
+
 from gsnmf.applications.marker_genes.cell_report import gather_cells, write_cells
 from gsnmf.applications.topic_modelling.model import TopicModel
 from gsnmf.applications.topic_modelling.saving import FORMAT as TOPICS
@@ -17,16 +19,20 @@ from gsnmf.diagnostics import NO_COMPARISON
 from gsnmf.estimators.gsnmf import GSNMF
 from gsnmf.estimators.naming import index_names, names_out
 from gsnmf.estimators.saving import FORMAT as MODEL
+from gsnmf.estimators.saving import saved_result
 from gsnmf.io import load_result, one_error, read_format, save_result
 from gsnmf.matrix.validation import is_anndata
-from gsnmf.reports.findings import gather
+from gsnmf.nmf import CURResult, LowRankResult, NMFResult, SVDResult
+from gsnmf.reports.findings import Findings, gather
 from gsnmf.reports.page import write_report
 from gsnmf.result import Factorization
 
-Model = GSNMF | TopicModel | Unmixing
-"""What saves itself and writes its own report."""
+Model = GSNMF | TopicModel | Unmixing | LowRankResult
+"""What saves and loads itself."""
 
-_READERS = {MODEL: GSNMF, TOPICS: TopicModel, UNMIXING: Unmixing}
+_READERS = {MODEL: GSNMF, TOPICS: TopicModel, UNMIXING: Unmixing} | {
+    kind.saved_format(): kind for kind in (NMFResult, SVDResult, CURResult)
+}
 
 
 def save(result: Factorization | Model, path: str | Path, *, provenance: Mapping[str, Any] | None = None) -> None:
@@ -34,7 +40,7 @@ def save(result: Factorization | Model, path: str | Path, *, provenance: Mapping
 
     Parameters
     ----------
-    result : Factorization, GSNMF, TopicModel or Unmixing
+    result : Factorization, GSNMF, TopicModel, Unmixing, or a result of `gsnmf.nmf`
     path : str or Path
         An existing file is replaced once the new one is complete.
     provenance : mapping, optional
@@ -64,7 +70,8 @@ def save(result: Factorization | Model, path: str | Path, *, provenance: Mapping
         save_result(result, path, provenance=provenance)
         return
     if not isinstance(result, Model):
-        raise TypeError(f"result must be a Factorization, GSNMF, TopicModel or Unmixing; got {type(result).__name__}.")
+        kinds = "a Factorization, GSNMF, TopicModel, Unmixing or a result of gsnmf.nmf"
+        raise TypeError(f"result must be {kinds}; got {type(result).__name__}.")
     if provenance is not None:
         raise ValueError(f"provenance is kept with a Factorization only; got a {type(result).__name__}.")
     result.save(path)
@@ -89,7 +96,7 @@ def load(path: str | Path, matrix: Any = None, *, entry_weights: Any = None) -> 
 
     Returns
     -------
-    Factorization, GSNMF, TopicModel or Unmixing
+    Factorization, GSNMF, TopicModel, Unmixing, or a result of `gsnmf.nmf`
         What was saved.
 
     Examples
@@ -162,11 +169,10 @@ def report(
         write_report(gather(result, named, title=title, comparison=None if compare else NO_COMPARISON), path)
         return
     if isinstance(result, GSNMF):
-        names = {"feature_names": column_names, "sample_names": row_names}
-        result.report(path, data, **names, title=title, compare=compare)
+        write_report(_gather_model(result, data, column_names, row_names, title, compare), path)
         return
     kind = type(result).__name__
-    if not isinstance(result, Model) and not is_anndata(result):
+    if not isinstance(result, TopicModel | Unmixing) and not is_anndata(result):
         raise TypeError(f"result must be a Factorization, GSNMF, TopicModel, Unmixing or AnnData; got {kind}.")
     for name, value in (("data", data), ("row_names", row_names), ("column_names", column_names)):
         if value is not None:
@@ -192,3 +198,44 @@ def _labelled(result: Factorization, data: Any, row_names: Any, column_names: An
         row_names=named.row_names if row_names is None else tuple(map(str, names_out(row_names))),
         column_names=named.column_names if column_names is None else tuple(map(str, names_out(column_names))),
     )
+
+
+def _gather_model(
+    model: GSNMF, data: Any, feature_names: Any, sample_names: Any, title: str, compare: bool
+) -> Findings:
+    """What the report on a fitted model says."""
+    features, samples = model._names(feature_names, sample_names)
+    result = _with_training_data(model, data)
+    named = LabelledMatrix(
+        result.matrix,
+        row_names=() if isinstance(samples, range) else tuple(map(str, samples)),
+        column_names=tuple(map(str, features)),
+        row_kind="sample",
+        column_kind="feature",
+    )
+    return gather(
+        result,
+        named,
+        title=title or "A model of samples",
+        comparison=None if compare else NO_COMPARISON,
+        parameters={name: str(value) for name, value in model.get_params().items()},
+        tolerance=model.tol,
+        rank_choice=getattr(model, "rank_choice_", None),
+    )
+
+
+def _with_training_data(model: GSNMF, data: Any) -> Factorization:
+    """The result of a model; if it was loaded, with the training data that are given."""
+    if "result_" in model.__dict__:
+        held: Factorization = model.result_
+        if data is not None and np.shape(data) != held.source.shape:
+            raise ValueError(
+                f"data must be the training data, of shape {held.source.shape}; got shape {np.shape(data)}."
+            )
+        return held
+    saved = saved_result(model)
+    if saved is None:
+        raise ValueError("a report needs the result, which this model was saved without; fit it again.")
+    if data is None:
+        raise ValueError("a report needs the training data, which are not saved with a model; give them as data=.")
+    return saved.with_matrix(data)

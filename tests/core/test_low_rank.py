@@ -1,5 +1,7 @@
 """Truncated SVD, CUR and pseudo-skeletons against NumPy, and what the results of `gsnmf.nmf` have in common."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -24,7 +26,7 @@ def relative(matrix, approximation):
 
 
 @pytest.mark.parametrize("function", [cur, hals, minimum_volume, skeleton, truncated_svd])
-def test_results_compare_and_are_shown(function):
+def test_results_compare_and_are_shown_and_saved(function, tmp_path):
     matrix = np.random.default_rng(0).random((12, 10))
     options = {} if function in (skeleton, truncated_svd) else {"random_state": 0}
     result = function(matrix, 3, **options)
@@ -36,6 +38,12 @@ def test_results_compare_and_are_shown(function):
     assert frame["share"].sum() == pytest.approx(1)
     largest = [tuple(np.argsort(-np.abs(row), kind="stable")[:8]) for row in result.H]
     assert frame["columns"].tolist() == largest
+    gsnmf.save(result, tmp_path / "result.npz")
+    assert gsnmf.load(tmp_path / "result.npz") == type(result).load(tmp_path / "result.npz") == result
+    forged = dataclasses.replace(result, W=result.W[:, :2])
+    forged.save(tmp_path / "forged.npz")
+    with pytest.raises(ValueError, match=r"forged.npz is not .* W and H must be \(m, r\) and \(r, n\)"):
+        gsnmf.load(tmp_path / "forged.npz")
 
 
 @pytest.mark.parametrize("function", [hals, minimum_volume])

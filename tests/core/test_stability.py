@@ -118,5 +118,5 @@ def test_topics_show_it(tmp_path):
     texts = ["tea and cake", "green tea", "tea with cake", "cars on roads", "cars", "fast cars on roads"] * 2
     model = gsnmf.applications.topics(texts, 2, min_df=1, method="gspa", stability=True)
     assert model.stability.overall.shape == model.stability.similarity.shape == (2,)
-    model.report(tmp_path / "page.html")
+    gsnmf.report(model, tmp_path / "page.html")
     assert "stability <b>" in (tmp_path / "page.html").read_text(encoding="utf-8")

@@ -21,13 +21,11 @@ from gsnmf.estimators.coefficients import Coefficients, explained
 from gsnmf.estimators.fitting import Importance, factorized
 from gsnmf.estimators.learned import REMEMBERED, Learned
 from gsnmf.estimators.naming import index_names, index_of, named_constraints
-from gsnmf.estimators.reporting import gather_model
 from gsnmf.estimators.saving import load_model, save_model
 from gsnmf.estimators.tables import component_table, sample_table
 from gsnmf.matrix.input import MissingValues, Negative
 from gsnmf.matrix.validation import check_block
 from gsnmf.problem import checked_weight
-from gsnmf.reports.page import write_report
 from gsnmf.search.effort import Effort
 from gsnmf.support.arrays import Floats
 from gsnmf.support.formatting import Table
@@ -364,34 +362,6 @@ class GSNMF(TransformerMixin, Learned):  # type: ignore[misc]
         """
         return sample_table(self, sample, self._chosen(*self._names(feature_names, sample_names)))
 
-    def report(
-        self,
-        path: str | Path,
-        X: Any = None,
-        *,
-        feature_names: Any = None,
-        sample_names: Sequence[object] | None = None,
-        title: str = "",
-        compare: bool = True,
-    ) -> None:
-        """Write a page of HTML that shows what the components stand for; it opens in any browser, offline.
-
-        Parameters
-        ----------
-        path : str or Path
-            Of the HTML file.
-        X : array-like, DataFrame, sparse or Dask array, optional
-            The training data, which a model that was loaded does not hold.
-        feature_names, sample_names
-            As for `topics`.
-        title : str
-            What the data are.
-        compare : bool
-            Compute the bound that tells how much any components of this number could explain.
-        """
-        names = self._names(feature_names, sample_names)
-        write_report(gather_model(self, X, names, title=title, compare=compare), path)
-
     def save(self, path: str | Path) -> None:
         """Write the fitted model to a file, without the training data and without pickle; `load` reads it."""
         check_is_fitted(self)
@@ -399,7 +369,9 @@ class GSNMF(TransformerMixin, Learned):  # type: ignore[misc]
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read a model that `save` wrote. It can do everything but show the training data; `report` asks for them."""
+        """Read a model that `save` wrote. It can do everything but show the training data, for which
+        `gsnmf.report` asks.
+        """
         return load_model(cls, path)
 
     def __sklearn_tags__(self) -> Tags:

@@ -25,11 +25,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from os import PathLike
+from typing import Any, Self
 
 import numpy as np
 from scipy import linalg
 
+from gsnmf.io import load_record, save_record
 from gsnmf.matrix import InMemoryMatrix, wrap_in_memory
 from gsnmf.matrix.protocol import Matrix
 from gsnmf.matrix.singular_values import singular_triplets
@@ -88,6 +90,25 @@ class LowRankResult(ShownAsTable, Record):
             (k, float(share), tuple(js.tolist()), tuple(i.tolist())) for k, (share, js, i) in enumerate(parts)
         )
         return Table(("factor", "share", "columns", "rows"), lines, repr(self))
+
+    @classmethod
+    def saved_format(cls) -> str:
+        """What a file says that it holds."""
+        return f"gsnmf {cls.__name__}"
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the result to an ``.npz`` file, without pickle; `load` and `gsnmf.load` read it."""
+        save_record(self, path, format=self.saved_format())
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """Read a result that `save` wrote."""
+        return load_record(cls, path, format=cls.saved_format(), kind=f"a result of the kind {cls.__name__}")
+
+    def check(self) -> None:
+        """Raise a ValueError if the factors do not fit together, as they may in a forged file."""
+        if self.W.ndim != 2 or self.H.ndim != 2 or self.W.shape[1] != self.H.shape[0]:
+            raise ValueError(f"W and H must be (m, r) and (r, n); got shapes {self.W.shape} and {self.H.shape}")
 
     def __repr__(self) -> str:
         (m, r), n = self.W.shape, self.H.shape[1]
