@@ -8,12 +8,14 @@ STAMPS := $(EXTRAS:%=$(VENV)/installed-%)
 PACKAGE := $(VENV)/installed-package
 BUILD_REQUIREMENTS := scikit-build-core nanobind setuptools-scm cmake ninja
 NATIVE := --config-settings=cmake.define.GSNMF_NATIVE=ON --config-settings=build-dir=build/kernels
+KERNELS := $(wildcard src/gsnmf/_kernels/*.?pp)
 KERNEL_TESTS := tests/kernels
 LOWEST := .venv-lowest
 LOWEST_TESTS := $(addprefix tests/,test_package.py test_public_names.py test_cli.py test_estimator.py test_kernels.py test_matrices.py \
 	test_readers.py test_saving.py test_weights.py test_dask.py test_plotting.py test_unmixing_files.py)
 TOOLS := .venv-tools
 SANITIZED := .venv-sanitized
+BUILDS := .venv-builds
 
 # A module is compiled when it is first imported, and its bytecode is kept: pip would compile thousands that nobody
 # imports, which takes longer than installing them, and tests start dozens of processes that all import the package
@@ -25,7 +27,7 @@ export UV_SYSTEM_CERTS ?= true
 install = { $(1)/bin/python $(PIP) uv && $(1)/bin/python -m uv pip install --quiet --python $(1)/bin/python $(2); } || \
 	$(1)/bin/python $(PIP) $(2)
 
-.PHONY: demo reproduce bench test test-all coverage test-lowest sanitize hostile lint types format docs dist clean help
+.PHONY: demo reproduce bench test test-all coverage test-lowest test-builds sanitize hostile lint types format docs dist clean help
 .DEFAULT_GOAL := help
 
 help:
@@ -36,6 +38,7 @@ help:
 	@echo "make test-all  run all tests, those that take minutes too"
 	@echo "make coverage  run all tests and print which lines and branches of the package none of them reaches"
 	@echo "make test-lowest  run the quick tests with the lowest versions that pyproject.toml allows"
+	@echo "make test-builds  run the tests of the kernels with every build of a wheel"
 	@echo "make sanitize  run the tests of the kernels with address and undefined-behaviour sanitizers"
 	@echo "make hostile MINUTES=30  draw matrices and files that try to break it"
 	@echo "make lint    check style, format, and the layers of the package"
@@ -76,6 +79,12 @@ coverage: $(VENV)/installed-test
 test-lowest: $(LOWEST)/installed
 	SCIPY_ARRAY_API=1 GSNMF_NUM_THREADS=1 OMP_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -W default -n auto --dist worksteal $(or $(PYTEST_ARGS),$(LOWEST_TESTS))
 
+# The tests of the kernels with every build of a wheel that this processor runs
+test-builds: $(BUILDS)/installed
+	for build in $$($(BUILDS)/bin/python -c 'from gsnmf._kernels.native import available_builds; print(*available_builds())'); do \
+	  echo "== $$build" && GSNMF_KERNELS=$$build OMP_NUM_THREADS=1 $(BUILDS)/bin/python -m pytest -q -p no:cacheprovider $(KERNEL_TESTS) $(PYTEST_ARGS) || exit 1; \
+	done
+
 # The tests of the kernels with a build that stops at the first bad address or undefined operation
 sanitize: $(SANITIZED)/installed
 	ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD="$$(c++ -print-file-name=libasan.so) $$(c++ -print-file-name=libubsan.so)" \
@@ -111,7 +120,7 @@ dist: $(TOOLS)/installed
 	$(TOOLS)/bin/twine check --strict dist/*
 
 clean:
-	rm -rf $(VENV) $(LOWEST) $(TOOLS) $(SANITIZED) build dist report .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(LOWEST) $(TOOLS) $(SANITIZED) $(BUILDS) build dist report .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -120,7 +129,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 # The package itself, with kernels for the processor of this machine; build/kernels keeps what is compiled
-$(PACKAGE): pyproject.toml CMakeLists.txt $(wildcard src/gsnmf/_kernels/*.?pp) | $(BIN)/python
+$(PACKAGE): pyproject.toml CMakeLists.txt $(KERNELS) | $(BIN)/python
 	$(call install,$(VENV),$(BUILD_REQUIREMENTS))
 	packaging/with_compiler $(VENV) sh -c "$(call install,$(VENV),--no-build-isolation --editable . $(NATIVE))"
 	@touch $@
@@ -136,9 +145,10 @@ $(LOWEST)/installed: pyproject.toml
 	$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct --editable '.[test]'
 	@touch $@
 
-$(SANITIZED)/installed: pyproject.toml CMakeLists.txt $(wildcard src/gsnmf/_kernels/*.?pp)
-	$(PYTHON) -m venv $(SANITIZED)
-	$(call install,$(SANITIZED),'.[test]' --config-settings=cmake.define.GSNMF_SANITIZE=ON)
+$(SANITIZED)/installed: OPTIONS := --config-settings=cmake.define.GSNMF_SANITIZE=ON
+$(SANITIZED)/installed $(BUILDS)/installed: pyproject.toml CMakeLists.txt $(KERNELS)
+	$(PYTHON) -m venv $(@D)
+	$(call install,$(@D),'.[test]' $(OPTIONS))
 	@touch $@
 
 $(TOOLS)/installed:
