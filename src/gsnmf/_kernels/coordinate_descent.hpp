@@ -1,31 +1,22 @@
 // Coordinate descent for many nonnegative problems that share a Gram matrix: one per row, or one per column.
 #pragma once
 
-#include <algorithm>
-#include <vector>
-
-#include "views.hpp"
+#include "tile.hpp"
 
 namespace gsnmf {
 
-// Columns that are updated together: enough to fill vector registers, few enough for the cache. Rows in one piece.
+// Columns that are updated together: enough to fill vector registers, few enough for the cache.
 constexpr Index block_width = 128;
 
 // One sweep on x G x / 2 + x . linear over x >= 0 for each row x of X, in place.
 inline void sweep_rows(Matrix<double> X, Matrix<const double> linear, Matrix<const double> gram, Part part) {
-    const Index n = X.n_rows, r = X.n_columns;
-    // Rows are short, so a part takes blocks of them: threads then do not write to the same cache lines
-    for (Index start = part.number * block_width; start < n; start += part.count * block_width)
-        for (Index j = start; j < std::min(start + block_width, n); ++j) {
-            double* x = &X(j, 0);
-            const double* offsets = &linear(j, 0);
-            for (Index i = 0; i < r; ++i) {
-                const double* row = &gram(i, 0);
-                double slope = offsets[i];
-                for (Index k = 0; k < r; ++k) slope += row[k] * x[k];
-                x[i] = positive(x[i] - slope / row[i]);
-            }
-        }
+    Tile x(X.n_columns), offsets(X.n_columns);
+    for (Index top = part.number * tile_width; top < X.n_rows; top += part.count * tile_width) {
+        x.read(X, top);
+        offsets.read(linear, top);
+        sweep_tile(x, offsets, gram);
+        x.write(X, top);
+    }
 }
 
 // Sweeps on x'Gx / 2 - t'x over x >= 0 for columns x of X and t of `target`, in place, until a sweep moves a block of
@@ -54,11 +45,7 @@ void descend_blocks(
                 const T curvature = gram(i, i);
                 if (curvature <= T(0)) continue;
                 std::fill_n(slope, block_width, T(0));
-                for (Index k = 0; k < r; ++k) {
-                    const T entry = gram(i, k);
-                    const T* __restrict row = &block(k, 0);
-                    for (Index j = 0; j < block_width; ++j) slope[j] += entry * row[j];
-                }
+                add_combination(slope, &gram(i, 0), block.data, r, block_width, block_width);
                 T* __restrict x = &block(i, 0);
                 const T* __restrict goal = &target(i, start);
                 double moved = 0.0;

@@ -3,16 +3,11 @@
 // Sums are made in a fixed number of chunks, in an order that does not depend on the number of threads.
 #pragma once
 
-#include <algorithm>
-#include <vector>
-
-#include "views.hpp"
+#include "tile.hpp"
 
 namespace gsnmf {
 
 constexpr Index n_chunks = 32;
-// Rows of weights that descend side by side, so that the innermost loops are long and have no branches.
-constexpr Index tile_width = 64;
 
 // Squared length of the positive part of slopes + coefficient * vector, for all slopes and all vectors.
 inline void exchange_score_rows(
@@ -66,100 +61,36 @@ inline void positive_square_rows(Matrix<const double> rows, Vector<double> sums,
     }
 }
 
-// Several rows of an array side by side, as columns of a tile: one row of the tile per column of the array.
-class Tile {
-public:
-    explicit Tile(Index height) : height_(height), memory_(height * tile_width) {}
-
-    Index height() const { return height_; }
-    double* operator[](Index i) { return memory_.data() + i * tile_width; }
-    const double* operator[](Index i) const { return memory_.data() + i * tile_width; }
-
-    // Rows from `top` on; zeros fill the tile after the last one.
-    void read(Matrix<const double> rows, Index top) {
-        const Index n_rows = std::min(tile_width, rows.n_rows - top);
-        for (Index row = 0; row < n_rows; ++row) {
-            const double* source = &rows(top + row, 0);
-            for (Index i = 0; i < height_; ++i) (*this)[i][row] = source[i];
-        }
-        if (n_rows < tile_width)
-            for (Index i = 0; i < height_; ++i) std::fill((*this)[i] + n_rows, (*this)[i] + tile_width, 0.0);
-    }
-
-    void write(Matrix<double> rows, Index top) const {
-        const Index n_rows = std::min(tile_width, rows.n_rows - top);
-        for (Index row = 0; row < n_rows; ++row) {
-            double* target = &rows(top + row, 0);
-            for (Index i = 0; i < height_; ++i) target[i] = (*this)[i][row];
-        }
-    }
-
-    // Add the transpose of `coefficients` times `factors`.
-    void add_product(Matrix<const double> coefficients, const Tile& factors) {
-        for (Index k = 0; k < height_; ++k) {
-            double* __restrict target = (*this)[k];
-            for (Index i = 0; i < factors.height(); ++i) {
-                const double coefficient = coefficients(i, k);
-                const double* __restrict factor = factors[i];
-                for (Index row = 0; row < tile_width; ++row) target[row] += coefficient * factor[row];
-            }
-        }
-    }
-
-    double dot(const Tile& other) const {
-        double total = 0.0;
-        for (Index q = 0; q < height_ * tile_width; ++q) total += memory_[q] * other.memory_[q];
-        return total;
-    }
-
-private:
-    Index height_;
-    std::vector<double> memory_;
-};
-
-// One step of every coordinate of the columns of x, which keeps their slopes up to date.
-inline void sweep_tile(Tile& x, Tile& slopes, Matrix<const double> gram) {
-    alignas(64) double steps[tile_width];
-    for (Index i = 0; i < x.height(); ++i) {
-        const double inverse = 1.0 / gram(i, i);
-        double* __restrict weights = x[i];
-        const double* __restrict own = slopes[i];
-        for (Index row = 0; row < tile_width; ++row) {
-            const double wanted = -own[row] * inverse, lowest = -weights[row];
-            steps[row] = wanted > lowest ? wanted : lowest;
-            weights[row] = positive(weights[row] + steps[row]);
-        }
-        for (Index k = 0; k < x.height(); ++k) {
-            const double coefficient = gram(i, k);
-            double* __restrict slope = slopes[k];
-            for (Index row = 0; row < tile_width; ++row) slope[row] += coefficient * steps[row];
-        }
-    }
-}
-
 // Two sweeps of coordinate descent on x'Gx / 2 + (linear + left right) x for the rows x >= 0 of X, in place; adds
 // x . linear, x . (linear + left right) and x . gradient to the sums of each chunk.
 inline void descend_trial_chunks(
     Matrix<double> X, Matrix<const double> linear, Matrix<const double> left, Matrix<const double> right,
     Matrix<const double> gram, Matrix<double> sums, Part part
 ) {
-    const Index n = X.n_rows, r = X.n_columns;
-    Tile x(r), plain(r), coupled(r), slopes(r), factors(left.n_columns);
+    const Index n = X.n_rows, r = X.n_columns, q = left.n_columns;
+    Tile x(r), plain(r), coupled(r), factors(q);
+    std::vector<double> column(std::max(q, r));
+    alignas(64) double slopes[tile_width];
     for (Index chunk = part.number; chunk < n_chunks; chunk += part.count)
         for (Index top = chunk * tile_width; top < n; top += n_chunks * tile_width) {
             x.read(X, top);
             plain.read(linear, top);
             factors.read(left, top);
-            coupled = plain;
-            coupled.add_product(right, factors);
-            slopes = coupled;
-            slopes.add_product(gram, x);
-            sweep_tile(x, slopes, gram);
-            sweep_tile(x, slopes, gram);
+            for (Index i = 0; i < r; ++i) {
+                for (Index k = 0; k < q; ++k) column[k] = right(k, i);
+                combine(coupled[i], plain[i], column.data(), factors);
+            }
+            sweep_tile(x, coupled, gram);
+            sweep_tile(x, coupled, gram);
             x.write(X, top);
             sums(chunk, 0) += x.dot(plain);
             sums(chunk, 1) += x.dot(coupled);
-            sums(chunk, 2) += x.dot(slopes);
+            for (Index i = 0; i < r; ++i) {
+                combine(slopes, coupled[i], &gram(i, 0), x);
+                double total = 0.0;
+                for (Index row = 0; row < tile_width; ++row) total += x[i][row] * slopes[row];
+                sums(chunk, 2) += total;
+            }
         }
 }
 

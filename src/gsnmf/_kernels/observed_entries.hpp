@@ -318,20 +318,44 @@ inline void sweep_rows_with_grams(Matrix<double> X, Matrix<double> slopes, const
     }
 }
 
+// a . b_j for the observed entries of a row, four at a time: short inner products then overlap.
+template <class I, class Use>
+void for_each_fit(const double* a, Matrix<const double> B, const I* indices, Index begin, Index end, Use use) {
+    const Index r = B.n_columns;
+    Index q = begin;
+    for (; q + 4 <= end; q += 4) {
+        const double *b0 = B.data + position(indices[q]) * r, *b1 = B.data + position(indices[q + 1]) * r;
+        const double *b2 = B.data + position(indices[q + 2]) * r, *b3 = B.data + position(indices[q + 3]) * r;
+        double s0 = 0.0, s1 = 0.0, s2 = 0.0, s3 = 0.0;
+        for (Index k = 0; k < r; ++k) {
+            s0 += a[k] * b0[k];
+            s1 += a[k] * b1[k];
+            s2 += a[k] * b2[k];
+            s3 += a[k] * b3[k];
+        }
+        use(q, s0);
+        use(q + 1, s1);
+        use(q + 2, s2);
+        use(q + 3, s3);
+    }
+    for (; q < end; ++q) {
+        const double* b = B.data + position(indices[q]) * r;
+        double fitted = 0.0;
+        for (Index k = 0; k < r; ++k) fitted += a[k] * b[k];
+        use(q, fitted);
+    }
+}
+
 // m_ij - a_i . b_j at every observed entry.
 template <class T, class I>
 void observed_residuals(
     const Entries<T, I>& entries, Matrix<const double> A, Matrix<const double> B, Vector<double> residuals, Part part
 ) {
-    for (Index i = part.begin(A.n_rows); i < part.end(A.n_rows); ++i) {
-        const double* a = &A(i, 0);
-        for (Index q = entries.indptr[i]; q < Index(entries.indptr[i + 1]); ++q) {
-            const double* b = &B(entries.indices[q], 0);
-            double fitted = 0.0;
-            for (Index k = 0; k < A.n_columns; ++k) fitted += a[k] * b[k];
-            residuals[q] = double(entries.values[q]) - fitted;
-        }
-    }
+    for (Index i = part.begin(A.n_rows); i < part.end(A.n_rows); ++i)
+        for_each_fit(
+            &A(i, 0), B, entries.indices.data, entries.indptr[i], entries.indptr[i + 1],
+            [&](Index q, double fitted) { residuals[q] = double(entries.values[q]) - fitted; }
+        );
 }
 
 // Add sum_j w_ij (a_i . b_j - m_ij) f_j to each row of `slopes`; without m_ij unless `with_values`.
@@ -341,16 +365,15 @@ void observed_slopes(
     bool with_values, Matrix<double> slopes, Part part
 ) {
     for (Index i = part.begin(slopes.n_rows); i < part.end(slopes.n_rows); ++i) {
-        const double* a = &A(i, 0);
         double* __restrict slope = &slopes(i, 0);
-        for (Index q = entries.indptr[i]; q < Index(entries.indptr[i + 1]); ++q) {
-            const Index j = entries.indices[q];
-            const double *b = &B(j, 0), *f = &F(j, 0);
-            double fitted = with_values ? -double(entries.values[q]) : 0.0;
-            for (Index k = 0; k < A.n_columns; ++k) fitted += a[k] * b[k];
-            fitted *= entries.weight(q);
-            for (Index k = 0; k < F.n_columns; ++k) slope[k] += fitted * f[k];
-        }
+        for_each_fit(
+            &A(i, 0), B, entries.indices.data, entries.indptr[i], entries.indptr[i + 1],
+            [&](Index q, double fitted) {
+                const double* __restrict f = &F(entries.indices[q], 0);
+                const double factor = entries.weight(q) * (with_values ? fitted - double(entries.values[q]) : fitted);
+                for (Index k = 0; k < F.n_columns; ++k) slope[k] += factor * f[k];
+            }
+        );
     }
 }
 

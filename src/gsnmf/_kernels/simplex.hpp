@@ -61,14 +61,8 @@ struct BlockWithImage {
 
     void update_image(Matrix<const T> gram, Index width) {
         std::fill(image.begin(), image.end(), T(0));
-        for (Index i = 0; i < gram.n_rows; ++i) {
-            T* __restrict target = image.data() + i * width;
-            for (Index k = 0; k < gram.n_rows; ++k) {
-                const T entry = gram(i, k);
-                const T* __restrict source = x.data() + k * width;
-                for (Index j = 0; j < width; ++j) target[j] += entry * source[j];
-            }
-        }
+        for (Index i = 0; i < gram.n_rows; ++i)
+            add_combination(image.data() + i * width, &gram(i, 0), x.data(), gram.n_rows, width, width);
     }
 
     std::vector<T> x, image;

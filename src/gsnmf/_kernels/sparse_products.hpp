@@ -33,9 +33,11 @@ struct Compressed {
 template <int width, class T, class I, class S>
 void dot_narrow(const Compressed<T, I>& matrix, Index i, const S* block, Index stride, S* product) {
     double sums[width] = {};
-    for (Index q = matrix.indptr[i]; q < Index(matrix.indptr[i + 1]); ++q) {
-        const double factor = matrix.data[q];
-        const S* row = block + Index(matrix.indices[q]) * stride;
+    const T* data = matrix.data.data;
+    const I* indices = matrix.indices.data;
+    for (Index q = matrix.indptr[i], end = matrix.indptr[i + 1]; q < end; ++q) {
+        const double factor = data[q];
+        const S* row = block + position(indices[q]) * stride;
         for (int k = 0; k < width; ++k) sums[k] += factor * double(row[k]);
     }
     for (int k = 0; k < width; ++k) product[k] = S(sums[k]);
@@ -61,9 +63,19 @@ void sparse_dot_rows(const Compressed<T, I>& matrix, Matrix<const S> block, Matr
             case 8: dot_narrow<8>(matrix, i, source, width, target); continue;
         }
         std::fill_n(sums, width, 0.0);
-        for (Index q = matrix.indptr[i]; q < Index(matrix.indptr[i + 1]); ++q) {
-            const double factor = matrix.data[q];
-            const S* __restrict row = source + Index(matrix.indices[q]) * width;
+        const T* data = matrix.data.data;
+        const I* indices = matrix.indices.data;
+        Index q = matrix.indptr[i];
+        const Index end = matrix.indptr[i + 1];
+        for (; q + 2 <= end; q += 2) {  // two entries together read and write the sums once
+            const double f0 = data[q], f1 = data[q + 1];
+            const S* __restrict r0 = source + position(indices[q]) * width;
+            const S* __restrict r1 = source + position(indices[q + 1]) * width;
+            for (Index k = 0; k < width; ++k) sums[k] += f0 * double(r0[k]) + f1 * double(r1[k]);
+        }
+        if (q < end) {
+            const double factor = data[q];
+            const S* __restrict row = source + position(indices[q]) * width;
             for (Index k = 0; k < width; ++k) sums[k] += factor * double(row[k]);
         }
         for (Index k = 0; k < width; ++k) target[k] = S(sums[k]);
@@ -75,13 +87,15 @@ template <class T, class I>
 void sparse_gram_rows(
     const Compressed<T, I>& columns, const Compressed<T, I>& matrix, Matrix<double> product, Part part
 ) {
+    const T* __restrict data = matrix.data.data;
+    const I* __restrict indices = matrix.indices.data;
     for (Index row = part.number; row < product.n_rows; row += part.count) {
-        double* target = &product(row, 0);
+        double* __restrict target = &product(row, 0);
         for (Index k = columns.indptr[row]; k < Index(columns.indptr[row + 1]); ++k) {
             const double factor = columns.data[k];
             const Index i = columns.indices[k];
-            for (Index q = matrix.indptr[i]; q < Index(matrix.indptr[i + 1]); ++q)
-                target[matrix.indices[q]] += factor * double(matrix.data[q]);
+            for (Index q = matrix.indptr[i], end = matrix.indptr[i + 1]; q < end; ++q)
+                target[position(indices[q])] += factor * double(data[q]);
         }
     }
 }
@@ -91,7 +105,7 @@ template <class T, class I>
 void add_entries(Vector<const I> indices, Vector<const T> data, bool squared, Vector<double> sums) {
     for (Index q = 0; q < data.size; ++q) {
         const double entry = data[q];
-        sums[indices[q]] += squared ? entry * entry : entry;
+        sums[position(indices[q])] += squared ? entry * entry : entry;
     }
 }
 

@@ -50,6 +50,12 @@ struct Part {
     Index end(Index n_items) const { return n_items * (number + 1) / count; }
 };
 
+// An index that is not negative. Reading it as unsigned saves the extension of its sign.
+template <class I>
+inline Index position(I index) {
+    return Index(std::make_unsigned_t<I>(index));
+}
+
 // The positive part. Unlike std::max(0, value), it keeps NaN, so that no kernel hides one.
 template <class T>
 inline T positive(T value) {
