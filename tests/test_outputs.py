@@ -238,7 +238,7 @@ class TestTopics:
             ("weights", np.full((7, 2), np.nan)),
             ("document_topics", np.full(7, 2)),
             ("matrix.indices", np.full(100, 10**6)),
-            ("idf", np.ones(3)),
+            ("vectorizer.idf", np.ones(3)),
             ("result.columns", np.array([10**6])),
             ("texts", ["one"]),
             ("dates", ["soon"] * 7),
@@ -249,10 +249,10 @@ class TestTopics:
         with np.load(file, allow_pickle=False) as archive:
             arrays = dict(archive)
         record = json.loads(str(arrays["record"]))
-        if part in record:
-            arrays["record"] = np.array(json.dumps(record | {part: value}))
-        else:
+        if part in arrays:
             arrays[part] = value
+        else:
+            arrays["record"] = np.array(json.dumps(record | {part: value}))
         with file.open("wb") as stream:
             np.savez(stream, **arrays)
         with pytest.raises(ValueError, match=r"is not a (topic model|result) that gsnmf saved, or is damaged: .+"):

@@ -11,7 +11,7 @@ import numpy as np
 
 from gsnmf.applications.marker_genes.cell_report import gather_cells, write_cells
 from gsnmf.applications.topic_modelling.model import TopicModel
-from gsnmf.applications.topic_modelling.saving import FORMAT as TOPICS
+from gsnmf.applications.topic_modelling.saved_topics import FORMAT as TOPICS
 from gsnmf.applications.unmixing.unmixing_result import FORMAT as UNMIXING
 from gsnmf.applications.unmixing.unmixing_result import Unmixing
 from gsnmf.datasets.labelled import LabelledMatrix

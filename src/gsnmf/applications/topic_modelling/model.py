@@ -14,10 +14,11 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from gsnmf.applications.topic_modelling import topic_words
 from gsnmf.applications.topic_modelling.document_report import gather_documents, render_documents
-from gsnmf.applications.topic_modelling.saving import load_model, write_model
+from gsnmf.applications.topic_modelling.saved_topics import FORMAT, SavedTopics
 from gsnmf.applications.topic_modelling.text import Date, check_texts, nonnegative, periods, word_sequences
 from gsnmf.applications.topic_modelling.topic_words import Passage
 from gsnmf.estimators.grouping import Groups, nearest_group
+from gsnmf.io import load_record, one_error, save_record
 from gsnmf.matrix import Matrix, wrap
 from gsnmf.matrix.protocol import largest_of
 from gsnmf.model_selection.rank_choice import RankChoice
@@ -344,13 +345,14 @@ class TopicModel(Record):
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the whole model to an ``.npz`` file, with the texts and without pickle; `load` reads it."""
-        with atomic_write(path) as stream:
-            write_model(self, stream)
+        save_record(SavedTopics.of(self), path, format=FORMAT)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> TopicModel:
         """Read a model that `save` wrote; it can do everything that the model could."""
-        return load_model(cls, path)
+        saved = load_record(SavedTopics, path, format=FORMAT, kind="a topic model")
+        with one_error(path, "a topic model"):
+            return cls(**saved.model_fields())
 
     def _leading(self, topic: int) -> tuple[Kind, Indices, Floats]:
         """What was chosen for a topic: words or documents, by position, and their shares."""
