@@ -94,9 +94,7 @@ class TestReport:
         assert_reports_after_loading(fitted, frame, tmp_path)
 
     def test_of_other_data_than_those_fitted(self, model, frame, tmp_path):
-        with pytest.raises(
-            ValueError, match=r"data must be .*, of shape \(20, 12\); got shape \(5, 12\)"
-        ):
+        with pytest.raises(ValueError, match=r"data must be .*, of shape \(20, 12\); got shape \(5, 12\)"):
             gsnmf.report(model, tmp_path / "page.html", data=frame.iloc[:5])
 
     def test_of_a_factorization_with_names(self, frame, tmp_path):
@@ -170,7 +168,7 @@ class TestSaveAndLoad:
         np.testing.assert_array_equal(gsnmf.load(tmp_path / "scene.npz").abundances, found.abundances)
 
     def test_nothing_else_is_saved_or_loaded(self, tmp_path):
-        with pytest.raises(TypeError, match="TopicModel, Unmixing or a result of gsnmf.nmf; got dict"):
+        with pytest.raises(TypeError, match=r"TopicModel, Unmixing or a result of gsnmf\.nmf; got dict"):
             gsnmf.save({}, tmp_path / "x.npz")
         (tmp_path / "x.npz").write_bytes(b"text")
         with pytest.raises(ValueError, match="is not a result or a model that gsnmf saved"):
