@@ -26,12 +26,12 @@ from benchmarks._measuring import (
     take_turns,
     yes,
 )
+from gsnmf import fit_weights
 from gsnmf.datasets import fully_random, planted
 from gsnmf.functions import select
 from gsnmf.matrix.validation import check_matrix
 from gsnmf.records import Selection
 from gsnmf.support.arrays import Floats, RawMatrix
-from gsnmf.weights import fit_weights
 
 _Picks: TypeAlias = list[tuple[str, int]]
 

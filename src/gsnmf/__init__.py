@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from gsnmf.convex.model import ConvexSolution
     from gsnmf.estimators.gsnmf import GSNMF
     from gsnmf.estimators.selector import GSNMFSelector
-    from gsnmf.functions import factorize, select
+    from gsnmf.functions import factorize, fit_weights, select
     from gsnmf.matrix.scaling import Scaling, scale
     from gsnmf.model_selection.rank_choice import RankChoice, choose_rank
     from gsnmf.model_selection.rank_path import RankPath, rank_path
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from gsnmf.result import Factor, Factorization
     from gsnmf.support.formatting import Table
     from gsnmf.support.reasons import StopReason
-    from gsnmf.weights import fit_weights
 
 __all__ = [
     "GSNMF",
@@ -93,7 +92,7 @@ _HOMES = {
     "rank_path": "model_selection.rank_path",
     "StopReason": "support.reasons",
     "Table": "support.formatting",
-    "fit_weights": "weights",
+    "fit_weights": "functions",
 }
 """The module of each public name that is not a module itself."""
 

@@ -1,19 +1,24 @@
-"""`factorize` and `select`: the path as functions of anything matrix-like."""
+"""`factorize`, `select` and `fit_weights`: the path as functions of anything matrix-like."""
 
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from gsnmf.constraints import Constraints
 from gsnmf.matrix.input import MissingValues, Negative
-from gsnmf.matrix.validation import Hints
+from gsnmf.matrix.validation import Hints, check_block, check_count, check_indices, check_positive
+from gsnmf.objectives import objective_of
 from gsnmf.problem import Problem
-from gsnmf.records import Selection
+from gsnmf.records import Selection, Weights
 from gsnmf.registry import Plan
 from gsnmf.result import Factorization
 from gsnmf.search.effort import Effort
 from gsnmf.solve import choose, solve
+from gsnmf.support.arrays import Axis, Floats, Indices
 from gsnmf.support.progress import Progress, reported
 from gsnmf.weights import DEFAULT_MAX_ITERATIONS, DEFAULT_TOLERANCE, warn_unless_converged
 
@@ -183,3 +188,97 @@ def select(
     problem.warn()
     with reported(progress):
         return choose(problem, plan).selection
+
+
+def fit_weights(
+    matrix: Any,
+    columns: Any,
+    rows: Any,
+    *,
+    tolerance: float = DEFAULT_TOLERANCE,
+    max_iterations: int = DEFAULT_MAX_ITERATIONS,
+    start: tuple[Floats, Floats] | None = None,
+    missing_values: MissingValues = None,
+    entry_weights: Any = None,
+    negative: Negative = "error",
+    sum_to_one: Axis | None = None,
+) -> Weights:
+    """Nonnegative weights with which chosen columns and rows explain a matrix best.
+
+    Parameters
+    ----------
+    matrix : array-like, sparse or Dask array, shape (m, n)
+        Nonnegative. The row weights of a Dask array are a Dask array with the same chunks of rows, computed when they
+        are asked for.
+    columns, rows : sequences of int
+        Chosen columns and rows, distinct; one of them may be empty.
+    tolerance : float
+        Bound on the relative violation of the optimality conditions defined in `gsnmf.weights.optimality`. With one
+        side only, the weights are exact and this does not matter.
+    max_iterations : int
+        Limit on iterations; a ``ConvergenceWarning`` says if it was reached.
+    start : pair of arrays, shape (r1, n) and (m, r2), optional
+        Weights to start from. The result is never worse. For a Dask array only the first of them counts.
+    missing_values, entry_weights, negative
+        As for `gsnmf.factorize`. With missing entries or entry weights, a low-rank matrix fills the holes of the chosen
+        columns and rows, and the error counts observed entries only.
+    sum_to_one : {"columns", "rows"}, optional
+        ``"columns"``: every column is a mixture of the chosen columns, with weights that sum to one; ``rows`` must then
+        be empty. ``"rows"``: the same for rows. The weights are exact: the optimality conditions hold to about 1e-12.
+        The matrix must be in memory.
+
+    Returns
+    -------
+    Weights
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gsnmf
+    >>> M = np.array([[1.0, 0, 2], [0, 1, 2], [0, 0, 1]])
+    >>> weights = gsnmf.fit_weights(M, columns=[0, 1], rows=[2])
+    >>> weights.column_weights.round(3)
+    array([[1., 0., 2.],
+           [0., 1., 2.]])
+    >>> weights.converged
+    True
+    """
+    tolerance = check_positive(tolerance, "tolerance")
+    max_iterations = check_count(max_iterations, "max_iterations")
+    problem = Problem.of(matrix, missing_values=missing_values, entry_weights=entry_weights, negative=negative)
+    m, n = problem.matrix.shape
+    columns, rows = check_indices(columns, n, "columns"), check_indices(rows, m, "rows")
+    if start is not None:
+        start = (
+            check_block(start[0], (columns.size, n), name="the column weights of start", nonnegative=True),
+            check_block(start[1], (m, rows.size), name="the row weights of start", nonnegative=True),
+        )
+    if sum_to_one is not None:
+        _check_sum_to_one(problem, columns, rows, sum_to_one)
+    problem.warn()
+    size = columns.size + rows.size
+    if sum_to_one == "columns":
+        turned = objective_of(problem.with_matrix(problem.matrix.T), size).summing_to_one(columns, tolerance).weights
+        column_weights, row_weights = (np.ascontiguousarray(X.T) for X in (turned.row_weights, turned.column_weights))
+        return replace(turned, column_weights=column_weights, row_weights=row_weights)
+    objective = objective_of(problem, size)
+    if sum_to_one == "rows":
+        return objective.summing_to_one(rows, tolerance).weights
+    weights = objective.nonnegative(columns, rows, start, tolerance, max_iterations).weights
+    warn_unless_converged(weights, tolerance)
+    return weights
+
+
+def _check_sum_to_one(problem: Problem, columns: Indices, rows: Indices, axis: Axis) -> None:
+    """Refuse weights that sum to one unless they are for columns alone, or for rows alone, in memory."""
+    if axis not in ("columns", "rows"):
+        raise ValueError(f"sum_to_one must be 'columns', 'rows' or None; got {axis!r}.")
+    chosen, others = (columns, rows) if axis == "columns" else (rows, columns)
+    if others.size or not chosen.size:
+        other = "rows" if axis == "columns" else "columns"
+        raise ValueError(
+            f"sum_to_one={axis!r} needs chosen {axis} and no chosen {other}; got {columns.size} columns and "
+            f"{rows.size} rows."
+        )
+    if not problem.matrix.in_memory:
+        raise ValueError("sum_to_one must be None for a Dask array; GSNMF(sum_to_one=True).transform takes one.")

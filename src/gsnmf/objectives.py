@@ -29,7 +29,7 @@ from gsnmf.support.arrays import Doubles, Floats, Indices
 from gsnmf.weights import solve_weights
 from gsnmf.weights.observed import solve_anchored
 from gsnmf.weights.optimality import ratio
-from gsnmf.weights.sum_to_one import solve_mixtures
+from gsnmf.weights.sum_to_one import solve_simplex
 
 Start = tuple[Floats, Floats]
 """Weights of columns and rows from which a solver starts, shape (r1, n) and (m, r2)."""
@@ -99,7 +99,7 @@ class EveryEntry:
 
     def summing_to_one(self, rows: Indices, tolerance: float) -> Fitted:
         """Weights of chosen rows that sum to one for each row."""
-        return Fitted(solve_mixtures(self.source, _chosen_rows(self.source, rows), tolerance), self.source)
+        return Fitted(solve_simplex(self.source, _chosen_rows(self.source, rows), tolerance), self.source)
 
 
 class WeightedAxes:
@@ -130,7 +130,7 @@ class WeightedAxes:
     def summing_to_one(self, rows: Indices, tolerance: float) -> Fitted:
         """Weights of chosen rows that sum to one for each row."""
         chosen = _chosen_rows(self._matrix, rows) * self._columns
-        weights = solve_mixtures(scaled_matrix(self._matrix, None, self._columns), chosen, tolerance)
+        weights = solve_simplex(scaled_matrix(self._matrix, None, self._columns), chosen, tolerance)
         squared_error = self.source.squared_distance(weights.row_weights * self._rows[:, None], chosen)
         error = ratio(math.sqrt(squared_error), math.sqrt(self.source.squared_norm))
         return Fitted(replace(weights, relative_error=error), self._matrix)
@@ -170,7 +170,7 @@ class ObservedEntries:
 
     def summing_to_one(self, rows: Indices, tolerance: float) -> Fitted:
         """Weights of chosen rows that sum to one for each row."""
-        weights = solve_mixtures(self._observed, _chosen_rows(self.source, rows), tolerance)
+        weights = solve_simplex(self._observed, _chosen_rows(self.source, rows), tolerance)
         return Fitted(weights, self.source, self.filling)
 
 

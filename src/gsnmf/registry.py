@@ -24,7 +24,7 @@ from gsnmf.matrix.validation import check_count, check_positive, check_rank, che
 from gsnmf.records import Choice, Selection
 from gsnmf.search.automatic import automatic_search
 from gsnmf.search.effort import Effort, check_effort, check_time_limit
-from gsnmf.search.pursuit import pursuit_choice
+from gsnmf.search.pursuit import pursuit
 from gsnmf.selection.successive_nonnegative import successive_nonnegative_projection
 from gsnmf.selection.successive_projection import (
     generalized_successive_projection,
@@ -272,12 +272,12 @@ def _both_sides(matrix: Matrix, task: Task) -> Choice:
 
 def _automatic(matrix: Matrix, task: Task) -> Choice:
     found = automatic_search(matrix, task.rank, task.effort, limits=task.limits, time_limit=task.time_limit)
-    return Choice(found.selection, found.fit.weights(matrix), found.record)
+    return Choice(found.selection, found.state.plain_weights, found.record)
 
 
 def _pursuit(matrix: Matrix, task: Task) -> Choice:
     assert isinstance(task.rank, int)
-    return pursuit_choice(matrix, task.rank, task.limits)
+    return pursuit(matrix, task.rank, task.limits)
 
 
 _MODEL = "10.1109/TPAMI.2019.2956046"

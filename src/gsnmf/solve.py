@@ -21,7 +21,7 @@ from gsnmf.records import Choice
 from gsnmf.registry import Method, Plan, Rank, Ranks, Task, find_method
 from gsnmf.result import Factorization
 from gsnmf.search.automatic import check_included
-from gsnmf.search.members import check_members, fitted_mixtures, refine_members
+from gsnmf.search.members import check_members, refine_members, solve_mixture_weights
 from gsnmf.support.arrays import COLUMNS_ALONE
 from gsnmf.weights.observed import solve_observed_weights
 
@@ -53,7 +53,7 @@ def solve(problem: Problem, plan: Plan) -> Factorization:
     except KeyboardInterrupt as interrupt:
         found: Any = getattr(interrupt, "best_so_far", None)
         if found is not None:
-            start = found.fit.weights(objective.source)
+            start = found.state.plain_weights
             best = None if plan.scale else _fit(problem, plan, objective, Choice(found.selection, start, found.record))
             interrupt.best_so_far = best  # type: ignore[attr-defined]
         raise
@@ -161,7 +161,7 @@ def _mix(problem: Problem, plan: Plan, objective: Objective, choice: Choice, tas
     source = objective.source
     plain = replace(problem, matrix=source)
     if choice.mixtures is not None:
-        weights = fitted_mixtures(source, choice, plan.tolerance, plan.max_iterations)
+        weights = solve_mixture_weights(source, choice, plan.tolerance, plan.max_iterations)
         result = Factorization(
             plain, choice.selection, weights, plan.repeatable, choice.search, choice.mixtures, source=source
         )

@@ -52,7 +52,7 @@ def test_decreases_are_those_of_the_explicit_residual(container):
     state = solved(pool, columns, rows, tolerance=1e-8, max_iterations=500)
     weights = gsnmf.fit_weights(matrix, columns, rows, tolerance=1e-8)
     assert state.squared_error == pytest.approx((weights.relative_error * np.linalg.norm(matrix)) ** 2, rel=1e-6)
-    P1, P2 = state.weights(pool.matrix)
+    P1, P2 = state.plain_weights
     residual = matrix - matrix[:, columns] @ P1 - P2 @ matrix[rows]
     by_column = (np.maximum(matrix.T @ residual, 0) ** 2).sum(axis=1) / (matrix**2).sum(axis=0)
     by_row = (np.maximum(matrix @ residual.T, 0) ** 2).sum(axis=1) / (matrix**2).sum(axis=1)

@@ -103,6 +103,6 @@ def test_a_search_does_not_depend_on_the_number_of_threads(monkeypatch, sparse):
     first = found[0]
     for other in found[1:]:
         assert other.record == first.record
-        assert other.fit.squared_error == first.fit.squared_error
-        np.testing.assert_array_equal(other.fit.columns.weights, first.fit.columns.weights)
-        np.testing.assert_array_equal(other.fit.rows.weights, first.fit.rows.weights)
+        assert other.state.squared_error == first.state.squared_error
+        np.testing.assert_array_equal(other.state.columns.weights, first.state.columns.weights)
+        np.testing.assert_array_equal(other.state.rows.weights, first.state.rows.weights)

@@ -30,7 +30,7 @@ from gsnmf.support.arrays import Doubles, Floats, Indices
 from gsnmf.weights import coefficients_for, remaining_weights
 from gsnmf.weights.observed import observed_coefficients
 from gsnmf.weights.optimality import ratio
-from gsnmf.weights.sum_to_one import mixture_weights
+from gsnmf.weights.sum_to_one import simplex_weights
 
 Coefficients = Literal["refit", "model"]
 COEFFICIENTS: tuple[Coefficients, ...] = ("refit", "model")
@@ -106,7 +106,7 @@ def component_sums(components: Floats) -> Doubles:
 def _of_observed(samples: Observed, components: Floats, rule: CoefficientRule) -> Floats:
     if rule.feature_weight is not None:
         samples = samples.weighted(np.ones(samples.shape[0]), rule.feature_weight)
-    solve = mixture_weights if rule.sum_to_one else observed_coefficients
+    solve = simplex_weights if rule.sum_to_one else observed_coefficients
     return solve(samples, components).astype(samples.dtype, copy=False)
 
 
@@ -114,7 +114,7 @@ def _refitted(samples: Matrix, components: Floats, *, rule: CoefficientRule) -> 
     if rule.feature_weight is not None:
         roots = np.sqrt(rule.feature_weight)
         samples, components = scaled_matrix(samples, None, roots), components * roots
-    solve = mixture_weights if rule.sum_to_one else coefficients_for
+    solve = simplex_weights if rule.sum_to_one else coefficients_for
     return solve(samples, components).astype(samples.dtype, copy=False)
 
 

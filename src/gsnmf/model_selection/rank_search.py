@@ -136,8 +136,8 @@ class RankSearch:
                 with muted():
                     found = automatic_search(self.source, rank, "fast", constraints=self.constraints)
                 known = self.whole[rank]
-                if found.fit.squared_error < _BETTER * known.state.squared_error:
-                    self.whole[rank] = NestedFit(found.fit, known.seconds + time.perf_counter() - began)
+                if found.state.squared_error < _BETTER * known.state.squared_error:
+                    self.whole[rank] = NestedFit(found.state, known.seconds + time.perf_counter() - began)
                     better.append(rank)
             if better:
                 for repeat in self.repeats:

@@ -52,7 +52,7 @@ class SearchResult:
     """What a search found."""
 
     selection: Selection
-    fit: State
+    state: State
     """The selection with its weights, from which a final solve can start."""
     record: SearchRecord
     """What the search did and why it ended."""

@@ -195,7 +195,7 @@ def refine_members(
         return _result(start, model, unused, members, gain, tolerance)
 
 
-def fitted_mixtures(matrix: Matrix, choice: Choice, tolerance: float, max_iterations: int) -> Weights:
+def solve_mixture_weights(matrix: Matrix, choice: Choice, tolerance: float, max_iterations: int) -> Weights:
     """Solve for the weights of fixed mixtures."""
     assert isinstance(matrix, InMemoryMatrix)
     assert choice.mixtures is not None

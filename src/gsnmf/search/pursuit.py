@@ -27,7 +27,7 @@ _TOLERANCE, _MAX_ITERATIONS = 1e-3, 30
 """For the weights after each choice; better ones rarely change the next choice."""
 
 
-def pursuit_choice(matrix: Matrix, rank: int, limits: Limits | None = None) -> Choice:
+def pursuit(matrix: Matrix, rank: int, limits: Limits | None = None) -> Choice:
     """Choose ``rank`` columns and rows greedily by how much of the rest each is guaranteed to explain."""
     order: list[Axis] = []
     state = None
@@ -37,7 +37,7 @@ def pursuit_choice(matrix: Matrix, rank: int, limits: Limits | None = None) -> C
         return Choice(Selection.of([], "pursuit", rank))
     reason = selection_reason(len(order), rank)
     selection = Selection(state.columns.indices, state.rows.indices, tuple(order), "pursuit", reason)
-    return Choice(selection, state.weights(matrix))
+    return Choice(selection, state.plain_weights)
 
 
 def pursue(matrix: Matrix, rank: int, limits: Limits | None = None) -> Iterator[State]:

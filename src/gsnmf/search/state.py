@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from gsnmf._kernels.exchange import cross_product, descend_trial
 from gsnmf._parallel import single_threaded_blas
-from gsnmf.matrix.protocol import Matrix, dense
+from gsnmf.matrix.protocol import dense
 from gsnmf.support.arrays import Axis, Doubles, Indices, Vectors
 from gsnmf.weights.joint import JointProblem, Side, solve_joint, transposed_dot
 
@@ -75,7 +75,8 @@ class State:
         """The problem whose solutions are the best weights."""
         return JointProblem(self.columns.side, self.rows.side, self.squared_norm)
 
-    def weights(self, matrix: Matrix) -> tuple[Doubles, Doubles]:
+    @property
+    def plain_weights(self) -> tuple[Doubles, Doubles]:
         """Column weights, r1 x n, and row weights, m x r2, of the columns and rows as they are in the matrix."""
         return (self.columns.weights / self.columns.side.lengths).T, self.rows.weights / self.rows.side.lengths
 

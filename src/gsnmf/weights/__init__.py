@@ -10,16 +10,15 @@ conditions (`optimality`) is below the tolerance. `observed` fits weights to obs
 weights that sum to one.
 """
 
-from gsnmf.weights.fitting import fit_weights, solve_weights, warn_unless_converged
 from gsnmf.weights.one_sided import coefficients_for, cone_weights, remaining_weights, row_weights_for
 from gsnmf.weights.optimality import DEFAULT_MAX_ITERATIONS, DEFAULT_TOLERANCE
+from gsnmf.weights.solver import solve_weights, warn_unless_converged
 
 __all__ = [
     "DEFAULT_MAX_ITERATIONS",
     "DEFAULT_TOLERANCE",
     "coefficients_for",
     "cone_weights",
-    "fit_weights",
     "remaining_weights",
     "row_weights_for",
     "solve_weights",

@@ -23,7 +23,7 @@ from gsnmf.support.arrays import Doubles, Floats
 from gsnmf.weights.optimality import ratio, relative_violation, violation
 
 
-def mixture_weights(held: Matrix | Observed, components: Floats) -> Doubles:
+def simplex_weights(held: Matrix | Observed, components: Floats) -> Doubles:
     """Shares of given components in every row of a matrix, which sum to one.
 
     Parameters
@@ -44,7 +44,7 @@ def mixture_weights(held: Matrix | Observed, components: Floats) -> Doubles:
     Examples
     --------
     >>> from gsnmf.matrix import wrap
-    >>> mixture_weights(wrap([[2.0, 2.0], [9.0, 0.0]]), np.array([[4.0, 0.0], [0.0, 4.0]]))
+    >>> simplex_weights(wrap([[2.0, 2.0], [9.0, 0.0]]), np.array([[4.0, 0.0], [0.0, 4.0]]))
     array([[0.5, 0.5],
            [1. , 0. ]])
     """
@@ -56,8 +56,8 @@ def mixture_weights(held: Matrix | Observed, components: Floats) -> Doubles:
     return simplex_least_squares(triangle, targets)
 
 
-def solve_mixtures(held: Matrix | Observed, components: Floats, tolerance: float) -> Weights:
-    """`mixture_weights` of chosen rows, as `Weights` of rows alone, with their error and optimality."""
+def solve_simplex(held: Matrix | Observed, components: Floats, tolerance: float) -> Weights:
+    """`simplex_weights` of chosen rows, as `Weights` of rows alone, with their error and optimality."""
     X, squared_error, optimality = _solved(held, components)
     relative_error = ratio(np.sqrt(squared_error), np.sqrt(held.squared_norm))
     no_columns = np.zeros((0, held.shape[1]), dtype=held.dtype)
@@ -68,7 +68,7 @@ def solve_mixtures(held: Matrix | Observed, components: Floats, tolerance: float
 def _solved(held: Matrix | Observed, components: Floats) -> tuple[Doubles, float, float]:
     """The shares, the squared error in the unit in which the matrix is held, and the violation."""
     if isinstance(held, Observed):
-        X, F = mixture_weights(held, components), _by_columns(components)
+        X, F = simplex_weights(held, components), _by_columns(components)
         slopes = row_slopes(held.entries, X, F, F, with_values=True)
         squared_error = held.weighted_squares(residuals(held.entries, X, F))
         violated = _violation(X, slopes, np.linalg.norm(F, axis=0))
