@@ -241,9 +241,9 @@ class TestSaving:
         gsnmf.save(result, file)
         arrays = dict(np.load(file))
         if damage == "share":
-            arrays["column_mixture"][2] *= 2
+            arrays["mixtures.column_mixture.data"] *= 2
         elif damage == "index":
-            arrays["column_mixture"][0, 0] = 99
+            arrays["mixtures.column_mixture.indices"][0] = 99
         else:
             arrays["columns"] = arrays["columns"][::-1].copy()
         np.savez(file, **arrays)
