@@ -79,7 +79,7 @@ class LatentLowRankResult(LowRankResult):
         Value of the objective in the unit of M.
     optimality : float
         Relative violation of the optimality conditions.
-    stop_reason : StopReason
+    stop_reason : str
         ``"closed form"``, ``"tolerance reached"`` or ``"max_iterations reached"``.
 
     Examples
@@ -87,14 +87,14 @@ class LatentLowRankResult(LowRankResult):
     >>> from reproduction.latent_low_rank import latent_low_rank
     >>> result = latent_low_rank([[1, 0, 2], [0, 1, 2], [0, 0, 1]])
     >>> result.stop_reason
-    <StopReason.CLOSED_FORM: 'closed form'>
+    'closed form'
     """
 
     X_factors: tuple[Floats, Floats]
     L_factors: tuple[Floats, Floats]
     objective: float
     optimality: float
-    stop_reason: StopReason
+    stop_reason: str
 
     @property
     def X(self) -> Floats:
@@ -210,7 +210,7 @@ def _closed_form(matrix: Matrix, U: Floats, values: Floats, V: Floats, weight: f
         L_factors=(U * half, U.T),
         objective=float(kept.sum()) + 0.5 * (weight or 0.0) * squared_error,
         optimality=0.0,
-        stop_reason=StopReason.CLOSED_FORM,
+        stop_reason="closed form",
     )
 
 

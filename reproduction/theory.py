@@ -190,7 +190,7 @@ def _measure_failure(key: Key, settings: Settings) -> Measurement:
     scaled *= 5.0 / scaled.sum(axis=0)[0]
     X, Y = smallest_trace(scaled)
     chosen = np.flatnonzero(X.diagonal() > 0.5), np.flatnonzero(Y.diagonal() > 0.5)
-    largest_other = max(np.delete(X, chosen[0], axis=0).max(), np.delete(Y, chosen[1], axis=1).max())
+    largest_other = max(np.abs(np.delete(X, chosen[0], 0)).max(), np.abs(np.delete(Y, chosen[1], 1)).max())
     records = [
         _record("planted", truth.columns, truth.rows),
         _record("linear program e3", *chosen, largest_other),

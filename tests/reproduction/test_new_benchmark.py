@@ -11,12 +11,11 @@ MODULE = '''
 import numpy as np
 
 import gsnmf
-from benchmarks._measuring import machine_facts, main, print_table, seconds, take_turns
+from benchmarks._measuring import main, print_table, seconds, take_turns
 
 
 def run(quick: bool) -> None:
     """Measure and print; ``quick`` takes a small matrix."""
-    print("\\n".join(f"{name:<10} {fact}" for name, fact in machine_facts().items()))
     matrix = np.random.default_rng(0).random((20, 60) if quick else (2000, 6000))
     columns, rows = take_turns(
         lambda: gsnmf.select(matrix, 5, method="spa-columns"),

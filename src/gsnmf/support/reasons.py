@@ -24,7 +24,6 @@ class StopReason(StrEnum):
     MAX_ITERATIONS_REACHED = "max_iterations reached"
     NO_FURTHER_DECREASE = "no further decrease"
     """Rounding keeps the objective from falling."""
-    CLOSED_FORM = "closed form"
     MEMORY_EXCEEDED = "working set exceeds the memory"
     SOLVED = "solved"
     INFEASIBLE = "infeasible"
