@@ -81,7 +81,7 @@ def _stabilities(quick: bool) -> Iterator[list[str]]:
         "noise": np.random.default_rng(0).random((100, 100)),
     }
     for name, matrix in matrices.items():
-        stability = gsnmf.stability(matrix, gsnmf.factorize(matrix, RANK), n_repeats=3 if quick else 20)
+        stability = gsnmf.stability(gsnmf.factorize(matrix, RANK), n_repeats=3 if quick else 20)
         yield [name, f"{stability.overall.mean():.1%}", f"{stability.agreements.mean():.1%}"]
 
 

@@ -31,7 +31,7 @@ choice.plot()
 stable = {}
 for rank in (choice.rank, choice.rank + 2):
     result = gsnmf.factorize(truth.matrix, rank, effort="fast")
-    stable[rank] = result, gsnmf.stability(truth.matrix, result, n_repeats=5)
+    stable[rank] = result, gsnmf.stability(result, n_repeats=5)
     print(stable[rank][1].table, "\n")
 
 # %%

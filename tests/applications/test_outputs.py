@@ -198,7 +198,7 @@ class TestTopics:
 
     def test_how_many_and_how_sure(self, talk, tmp_path):
         choice = gsnmf.choose_rank(talk.matrix, range(1, 3), effort="fast")
-        sure = replace(talk, rank_choice=choice, stability=gsnmf.stability(talk.matrix, talk.result, n_repeats=1))
+        sure = replace(talk, rank_choice=choice, stability=gsnmf.stability(talk.result, n_repeats=1))
         sure.save(tmp_path / "topics.npz")
         loaded = TopicModel.load(tmp_path / "topics.npz")
         assert (loaded.rank_choice, loaded.stability) == (sure.rank_choice, sure.stability)

@@ -78,7 +78,7 @@ def test_the_choice_of_the_rank_and_other_divisions_are_tables():
     matrix = planted((30, 24), 2, 1, noise_level=0.05, random_state=0).matrix
     choice = gsnmf.choose_rank(matrix, range(2, 5), effort="fast", random_state=0)
     result = gsnmf.factorize(matrix, (2, 1), method="spa-both")
-    sides = gsnmf.split_profile(matrix, result, width=1)
+    sides = gsnmf.split_profile(result, width=1)
     findings = gather(result, rank_choice=choice, sides=sides)
     assert [one["rank"] for one in summary(findings)["rank_choice"] if one["chosen"]] == [choice.rank]
     page = render_report(findings)

@@ -75,3 +75,27 @@ def test_the_matrix_is_held_once(fit):
     assert np.shares_memory(getattr(found, "result_", found).matrix, X)
     assert kept < 0.2 * X.nbytes
     assert peak < 3.0 * X.nbytes
+
+
+def peak(call):
+    """Bytes that a call holds at most, without the garbage collector."""
+    with no_garbage_collector():
+        tracemalloc.start()
+        try:
+            call()
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+
+def test_stability_holds_few_copies():
+    X = np.random.default_rng(0).random((2000, 500))
+    result = gsnmf.factorize(X, 3, method="gspa")
+    assert peak(lambda: gsnmf.stability(result, n_repeats=3)) < 3.0 * X.nbytes
+
+
+def test_choosing_a_rank_holds_little_more_than_one_search():
+    X = np.random.default_rng(0).random((1200, 800))
+    gsnmf.choose_rank(X[:50], [2, 3], n_repeats=1, effort="fast")  # imports
+    search = peak(lambda: gsnmf.factorize(X, 3, effort="fast"))
+    assert peak(lambda: gsnmf.choose_rank(X, [2, 3], n_repeats=4, effort="fast")) < search + X.nbytes

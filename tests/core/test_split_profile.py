@@ -8,7 +8,7 @@ import gsnmf
 
 @pytest.fixture(scope="module")
 def found(planted_data, planted_result):
-    return gsnmf.split_profile(planted_data.matrix, planted_result)
+    return gsnmf.split_profile(planted_result)
 
 
 def test_the_result_is_in_the_middle_and_as_good_as_it_was(found, planted_result):
@@ -41,8 +41,31 @@ def test_it_shows_itself(found, figures):
     assert found.plot().get_xlabel() == "rows"
 
 
+def test_what_is_included_and_excluded_stays_so(planted_data):
+    wanted = gsnmf.Constraints(include_columns=[0, 1], exclude_rows=planted_data.rows, at_most=(2, 2))
+    found = gsnmf.split_profile(gsnmf.factorize(planted_data.matrix, 4, constraints=wanted, effort="fast"), width=1)
+    assert found.n_columns.tolist() == [2, 3]
+    pair = gsnmf.Constraints(include_columns=[0, 1], exclude_rows=planted_data.rows)
+    refit = gsnmf.factorize(planted_data.matrix, (3, 2), constraints=pair, effort="fast")
+    assert found.qualities[1, 1] == pytest.approx(refit.quality, abs=0.02)
+
+
+def test_weights_of_samples_count(planted_data):
+    weights = np.ones(60)
+    weights[planted_data.rows] = 0.0
+    model = gsnmf.GSNMF((3, 1), effort="fast").fit(planted_data.matrix, sample_weight=weights)
+    found = gsnmf.split_profile(model.result_, width=1)
+    assert found.qualities[1, 1] == pytest.approx(model.result_.quality, abs=5e-3)
+
+
 def test_wrong_arguments(planted_data, planted_result):
     with pytest.raises(ValueError, match="width"):
-        gsnmf.split_profile(planted_data.matrix, planted_result, width=0)
-    with pytest.raises(ValueError, match="that of the result"):
-        gsnmf.split_profile(planted_data.matrix[:10], planted_result)
+        gsnmf.split_profile(planted_result, width=0)
+    with pytest.raises(TypeError, match="returns; got str"):
+        gsnmf.split_profile("result")
+    holed = np.where(np.eye(60, 50) > 0, np.nan, planted_data.matrix)
+    with pytest.raises(ValueError, match="without missing entries"):
+        gsnmf.split_profile(gsnmf.factorize(holed, 2, missing_values=np.nan, effort="fast"))
+    rows_alone = gsnmf.GSNMF((0, 2), sum_to_one=True, effort="fast").fit(planted_data.matrix)
+    with pytest.raises(ValueError, match="rows alone"):
+        gsnmf.split_profile(rows_alone.result_)

@@ -280,7 +280,7 @@ def a_rank_is_recommended(case: Case) -> None:
         try:
             choice = gsnmf.choose_rank(case.hold(M), range(1, case.rank + 1), n_repeats=2, effort="fast")
             result = gsnmf.factorize(case.hold(M), choice.rank, method="gspa")
-            repeated = gsnmf.stability(case.hold(M), result, n_repeats=2)
+            repeated = gsnmf.stability(result, n_repeats=2)
         except ValueError as error:
             assert str(error)  # noqa: PT017
             return

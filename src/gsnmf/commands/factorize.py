@@ -258,10 +258,10 @@ def factorize(
         sure = sides = None
         if with_stability:
             stage("Refitting changed data")
-            sure = gsnmf.stability(held, result, constraints=constraints)
+            sure = gsnmf.stability(result)
         if with_map:
             stage("Trying other numbers of columns and rows")
-            sides = gsnmf.split_profile(held, result)
+            sides = gsnmf.split_profile(result)
         stage("Writing the report")
         findings = gather(
             result,

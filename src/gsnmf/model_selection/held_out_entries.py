@@ -198,7 +198,8 @@ def _of_dense(matrix: InMemoryMatrix, share: float, n_repeats: int, rng: np.rand
         entries = filled.reshape(-1)
         values = _by_rows(places, entries[places], filled.shape)
         entries[places] = 0.0
-        yield Replaced(values, np.full(n_out, size / n_out), filled, places)
+        yield Replaced(values, np.broadcast_to(size / n_out, n_out), filled, places)
+        del filled, entries  # before the next copy is made
 
 
 def _of_sparse(data: sp.csr_array, share: float, n_repeats: int, rng: np.random.Generator) -> Iterator[Replaced]:
@@ -217,6 +218,7 @@ def _of_sparse(data: sp.csr_array, share: float, n_repeats: int, rng: np.random.
         filled.data[np.searchsorted(everything, stored)] = data.data
         filled.data[places] = 0.0
         yield Replaced(_by_rows(keys[order], values[order], (m, n)), weights[order], filled, places)
+        del filled  # before the next copy is made
 
 
 def _drawn_zeros(

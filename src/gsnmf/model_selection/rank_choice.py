@@ -233,10 +233,10 @@ def choose_rank(
     if held.squared_norm == 0.0:
         raise ValueError("matrix must have an entry above zero: for a zero matrix, no rank is better than another.")
     _check_enough_entries(held, repeats)
-    parts = [  # only the left-out entries and two factors are kept, never several copies of the matrix
-        Repeat(LeftOut(part.values, part.weights), denoised(part, tried[-1]))
-        for part in leave_out(held, share, repeats, np.random.default_rng(random_state))
-    ]
+    parts = []
+    for part in leave_out(held, share, repeats, np.random.default_rng(random_state)):
+        parts.append(Repeat(LeftOut(part.values, part.weights), denoised(part, tried[-1])))
+        del part  # with its copy of the matrix; two factors stand for it
     rank_of_completion = int(np.median([part.low_rank.rank for part in parts]))
     source = filled(held, complete(held, rank_of_completion)) if isinstance(held, Observed) else held
     if constraints is not None:

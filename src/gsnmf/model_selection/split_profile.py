@@ -2,35 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gsnmf.constraints import Constraints
-from gsnmf.matrix import InMemoryMatrix
+from gsnmf.matrix.observed import Observed
 from gsnmf.matrix.validation import check_count
-from gsnmf.model_selection.input import matrix_of
+from gsnmf.model_selection.stability import refittable
+from gsnmf.objectives import objective_of
 from gsnmf.records import Record
-from gsnmf.search.candidates import Candidates, candidate_pool
+from gsnmf.result import Factorization
+from gsnmf.search.candidates import candidate_pool
 from gsnmf.search.effort import Work
 from gsnmf.search.exchange import grow, improve
-from gsnmf.search.state import State
+from gsnmf.search.state import State, by_error
 from gsnmf.search.trials import Trials
-from gsnmf.support.arrays import Doubles, Indices
+from gsnmf.support.arrays import COLUMNS_AND_ROWS, Doubles, Indices
 from gsnmf.support.formatting import ShownAsTable, Table, columns_and_rows, percent
 from gsnmf.support.optional import axes_or_new
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from gsnmf.result import Factorization
-
 _CANDIDATES = 100
+"""Number of candidate columns, and of candidate rows."""
 _WORK = 0.2
 """Nominal seconds of the exchanges at each pair of numbers."""
 _ROUNDS = 12
+"""Rounds of coordinate descent after a column or row was added or dropped."""
 _FAILURES = 24
+"""Exchanges in a row that may fail."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -52,7 +56,7 @@ class SplitProfile(ShownAsTable, Record):
     >>> from gsnmf.datasets import planted
     >>> matrix = planted((20, 15), 2, 1, random_state=0).matrix
     >>> result = gsnmf.factorize(matrix, (2, 1), effort="fast")
-    >>> sides = gsnmf.split_profile(matrix, result)
+    >>> sides = gsnmf.split_profile(result)
     >>> sides.chosen
     (2, 1)
     """
@@ -114,13 +118,13 @@ class SplitProfile(ShownAsTable, Record):
         return f"SplitProfile: {self.sentence}"
 
 
-def split_profile(matrix: Any, result: Factorization, *, width: int = 2) -> SplitProfile:
+def split_profile(result: Factorization, *, width: int = 2) -> SplitProfile:
     """Quality over the numbers of columns and rows around those of a result.
 
     Parameters
     ----------
-    matrix, result : array-like and Factorization
-        As for `gsnmf.stability`.
+    result : Factorization
+        One with single columns and rows of a matrix in memory, without missing entries and without sums to one.
     width : int
         How many more and fewer columns, and rows, to try.
 
@@ -130,66 +134,75 @@ def split_profile(matrix: Any, result: Factorization, *, width: int = 2) -> Spli
 
     Notes
     -----
-    Each selection starts from a neighbour on the map, the first from the result, and is improved by a few exchanges
-    that keep its numbers. All share the products of the candidates.
+    Each selection starts from a neighbour, the first from the result, and is improved by a few exchanges that keep its
+    numbers. All share the products of the candidates. What was included and excluded stays so; how many columns and
+    rows were asked for does not matter. Qualities count rows and columns with the weights that they have in the result.
 
     Examples
     --------
     >>> import gsnmf
     >>> from gsnmf.datasets import planted
     >>> data = planted((60, 50), n_columns=3, n_rows=2, noise_level=0.05, random_state=0)
-    >>> found = gsnmf.split_profile(data.matrix, gsnmf.factorize(data.matrix, 5), width=1)
+    >>> found = gsnmf.split_profile(gsnmf.factorize(data.matrix, 5), width=1)
     >>> found.qualities.shape, found.chosen
     ((3, 3), (3, 2))
     """
-    held = matrix_of(result, matrix, "split_profile")
-    if result.selection.n_selected == 0:
+    problem = refittable(result, "split_profile")
+    if problem.sum_to_one:
+        raise ValueError("split_profile needs columns and rows; results whose weights sum to one have rows alone.")
+    if isinstance(problem.matrix, Observed):
+        raise ValueError("split_profile needs a matrix without missing entries and without weights of entries.")
+    chosen = result.columns.size, result.rows.size
+    if sum(chosen) == 0:
         raise ValueError("split_profile needs a result that has chosen something.")
     reach = check_count(width, "width")
-    m, n = held.shape
-    chosen = result.columns.size, result.rows.size
+    constraints = replace(problem.constraints or Constraints(), at_least=(0, 0), at_most=None)
+    limits = constraints.resolve(problem.matrix.shape, sum(chosen))
     columns, rows = (
-        np.arange(max(0, number - reach), min(length, number + reach) + 1)
-        for number, length in zip(chosen, (n, m), strict=True)
+        np.arange(
+            max(limits.included(axis).size, number - reach),
+            min(int((~limits.excluded(axis)).sum()), number + reach) + 1,
+        )
+        for axis, number in zip(COLUMNS_AND_ROWS, chosen, strict=True)
     )
-    candidates = candidate_pool(held, _CANDIDATES)
+    matrix = objective_of(problem, sum(chosen)).source
+    candidates = candidate_pool(matrix, _CANDIDATES, limits)
     candidates.include(result.columns, result.rows)
     start, _ = candidates.state(result.columns, result.rows).solved(tolerance=1e-3, max_iterations=100)
-    return SplitProfile(columns, rows, _qualities(held, candidates, start, columns, rows), chosen)
+    qualities = np.zeros((columns.size, rows.size))
+    for (c, r), state in _states(Trials(candidates, limits, Work(float("inf"))), constraints, start, columns, rows):
+        qualities[c - columns[0], r - rows[0]] = 1.0 - np.sqrt(max(0.0, state.squared_error) / matrix.squared_norm)
+    return SplitProfile(columns, rows, qualities, chosen)
 
 
-def _qualities(
-    matrix: InMemoryMatrix, candidates: Candidates, start: State, columns: Indices, rows: Indices
-) -> Doubles:
-    """Quality at every pair of numbers, from the start outwards."""
+def _states(
+    trials: Trials, constraints: Constraints, start: State, columns: Indices, rows: Indices
+) -> Iterable[tuple[tuple[int, int], State]]:
+    """A good selection for every pair of numbers, from the start outwards."""
     center = start.columns.size, start.rows.size
     pairs = [(int(c), int(r)) for c in columns for r in rows if c + r > 0]
     pairs.sort(key=lambda pair: abs(pair[0] - center[0]) + abs(pair[1] - center[1]))
     found: dict[tuple[int, int], State] = {}
-    trials = Trials(candidates, Constraints().resolve(matrix.shape, center), Work(float("inf")))
     with trials.running():
         for pair in pairs:
-            trials.limits = Constraints().resolve(matrix.shape, pair)
+            trials.limits = constraints.resolve(trials.candidates.matrix.shape, pair)
             neighbours = [
                 found[other] for other in found if sum(abs(a - b) for a, b in zip(pair, other, strict=True)) == 1
             ]
             starts = [_resized(trials, one, pair) for one in neighbours] or [start]
-            best = min(starts, key=lambda one: one.squared_error)
+            best = min(starts, key=by_error)
             best = improve(trials, best, trials.work.spent + _WORK, _FAILURES)[0]
             found[pair] = trials.polish(best)
-    qualities = np.zeros((columns.size, rows.size))
-    for (c, r), state in found.items():
-        error = np.sqrt(max(0.0, state.squared_error) / matrix.squared_norm)
-        qualities[c - columns[0], r - rows[0]] = 1.0 - error
-    return qualities
+    return found.items()
 
 
 def _resized(trials: Trials, state: State, pair: tuple[int, int]) -> State:
     """A neighbour with one column or row fewer or more."""
-    worths = trials.worths(state)
     is_column = np.arange(state.size) < state.columns.size
     for extra, side in ((state.columns.size > pair[0], is_column), (state.rows.size > pair[1], ~is_column)):
         if extra:
-            state = trials.candidates.without(state, [int(np.argmin(np.where(side, worths, np.inf)))])
+            worths = np.where(side, trials.worths(state), np.inf)
+            worths[trials.fixed(state)] = np.inf
+            state = trials.candidates.without(state, [int(np.argmin(worths))])
             break
     return trials.descend(grow(trials, state), _ROUNDS)

@@ -1,11 +1,11 @@
 """How stable the chosen columns and rows are: how often they would be chosen again.
 
-The matrix is changed in three ways, each on its own and many times, and factorized again:
+The matrix is changed in three ways, each on its own and many times, and the same problem is solved again:
 
-- rows are resampled: each counts as often as it is drawn in m draws with replacement, and rows that are not drawn
-  disappear, except the chosen ones, which nothing else could replace;
+- rows are resampled: the weight of each row in the error is multiplied by how often it is drawn in m draws with
+  replacement. Rows that are not drawn do not count, except the chosen ones, which nothing else could replace;
 - columns are resampled in the same way;
-- noise of the size of the residual is added, to the stored entries of a sparse matrix.
+- noise of the size of the residual is added, to the stored or observed entries if there are others.
 
 A chosen column has come back if it, or a column nearly parallel to it, is chosen again. Its factor can come back
 without it: another column or a row may then stand for the same factor.
@@ -13,25 +13,22 @@ without it: another column or a row may then stand for the same factor.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import linear_sum_assignment
 
-from gsnmf.constraints import Constraints
-from gsnmf.matrix import InMemoryMatrix
 from gsnmf.matrix.in_memory import hold
+from gsnmf.matrix.observed import Observed
+from gsnmf.matrix.protocol import Matrix
 from gsnmf.matrix.validation import check_count
-from gsnmf.model_selection.input import matrix_of
 from gsnmf.problem import Problem
 from gsnmf.records import Record
-from gsnmf.registry import Plan, Ranks, find_method
 from gsnmf.result import Factorization
 from gsnmf.solve import solve
-from gsnmf.support.arrays import Axis, Doubles, Flags, Floats, Indices, RawMatrix
+from gsnmf.support.arrays import Doubles, Flags, Floats, Indices
 from gsnmf.support.formatting import ShownAsTable, Table, percent
 from gsnmf.support.progress import Progress, log_progress, muted, reported
 
@@ -72,7 +69,7 @@ class Stability(ShownAsTable, Record):
     >>> from gsnmf.datasets import planted
     >>> matrix = planted((20, 15), 2, 1, random_state=0).matrix
     >>> result = gsnmf.factorize(matrix, 3, effort="fast")
-    >>> gsnmf.stability(matrix, result, n_repeats=2).frequencies.shape
+    >>> gsnmf.stability(result, n_repeats=2).frequencies.shape
     (3, 3)
     """
 
@@ -117,27 +114,21 @@ class Stability(ShownAsTable, Record):
 
 
 def stability(
-    matrix: Any,
     result: Factorization,
     *,
     n_repeats: int = 20,
     random_state: int | np.random.Generator = 0,
-    constraints: Constraints | None = None,
     progress: Progress = None,
 ) -> Stability:
-    """Factorize changed matrices and count how often the chosen columns and rows come back.
+    """Solve the problem of a result for changed matrices and count how often the chosen columns and rows come back.
 
     Parameters
     ----------
-    matrix : array-like, DataFrame or sparse array
-        The matrix of the result.
     result : Factorization
-        One with single columns and rows.
+        One with single columns and rows of a matrix in memory.
     n_repeats : int
         How often to resample rows, to resample columns, and to add noise.
     random_state : int or numpy.random.Generator
-    constraints : gsnmf.Constraints, optional
-        The constraints of the result.
     progress : True or callable, optional
         As for `gsnmf.factorize`.
 
@@ -147,142 +138,52 @@ def stability(
 
     Notes
     -----
-    The refits use the method of the result, ``"auto"`` with effort ``"fast"``.
+    The refits use the method of the result, ``"auto"`` with effort ``"fast"``, and obey everything that was asked: the
+    rank or the pair, constraints, weights of rows, columns and entries, and sums to one.
 
     Examples
     --------
     >>> import gsnmf
     >>> from gsnmf.datasets import planted
     >>> data = planted((60, 50), n_columns=2, n_rows=2, noise_level=0.02, random_state=0)
-    >>> sure = gsnmf.stability(data.matrix, gsnmf.factorize(data.matrix, 4), n_repeats=3)
+    >>> sure = gsnmf.stability(gsnmf.factorize(data.matrix, 4), n_repeats=3)
     >>> sure.overall
     array([1., 1., 1., 1.])
     """
-    held = matrix_of(result, matrix, "stability")
-    if not (isinstance(held.data, np.ndarray) or sp.issparse(held.data)):
-        raise ValueError(f"stability needs a dense or sparse matrix; got {type(held.data).__name__}.")
+    problem = refittable(result, "stability")
     repeats = check_count(n_repeats, "n_repeats")
     rng = np.random.default_rng(random_state)
-    rank, constraints, plan = _asked(result, constraints)
-    known = _Known(held, result)
-    frequencies, agreements, similarities = [], [], []
+    plan = replace(result.plan, effort="fast", tolerance=_TOLERANCE, max_iterations=_MAX_ITERATIONS)
+    size = result.selection.n_selected
+    frequencies, similarities = np.zeros((len(CHANGES), size)), np.zeros((len(CHANGES), size))
+    agreements = np.zeros(len(CHANGES))
     with reported(progress):
         for number, change in enumerate(CHANGES):
-            back, similar, agreed = np.zeros(known.size), np.zeros(known.size), 0.0
-            for repeat, changed in enumerate(_changed_matrices(held, result, change, repeats, rng), 1):
+            for repeat in range(1, repeats + 1):
+                changed, scales = _changed(problem, result, change, rng)
                 with muted():
-                    refit = solve(Problem(hold(changed.data), rank, constraints), plan)
-                back += known.came_back(refit)
-                found = known.similarities(refit, changed)
-                similar += found
-                most = max(known.size, refit.selection.n_selected)
-                agreed += float(found.sum()) / most if most else 1.0
+                    refit = solve(changed, plan)
+                found = _similarities(result, refit, *scales)
+                frequencies[number] += _came_back(result, refit)
+                similarities[number] += found
+                most = max(size, refit.selection.n_selected)
+                agreements[number] += float(found.sum()) / most if most else 1.0
                 log_progress(change, number * repeats + repeat, float(len(CHANGES) * repeats), refit.quality)
-            frequencies.append(back / repeats)
-            agreements.append(agreed / repeats)
-            similarities.append(similar / repeats)
+                del changed, refit  # before the next changed matrix is made
     return Stability(
-        result.columns, result.rows, np.array(frequencies), np.array(agreements), repeats, np.array(similarities)
+        result.columns, result.rows, frequencies / repeats, agreements / repeats, repeats, similarities / repeats
     )
 
 
-@dataclass(frozen=True)
-class _Changed:
-    """A changed matrix, and the factors by which its rows and columns were scaled."""
-
-    data: RawMatrix
-    row_scales: Doubles
-    column_scales: Doubles
-
-
-class _Known:
-    """The original choice, to compare refits with."""
-
-    def __init__(self, matrix: InMemoryMatrix, result: Factorization) -> None:
-        self.matrix, self.result = matrix, result
-        self.size = result.selection.n_selected
-        self.left, self.right = np.asarray(result.W), np.asarray(result.H).T
-
-    def came_back(self, refit: Factorization) -> Flags:
-        """Which columns, then rows, were chosen again, themselves or a nearly parallel one."""
-        columns = self._found("columns", self.result.columns, refit.columns)
-        return np.concatenate([columns, self._found("rows", self.result.rows, refit.rows)])
-
-    def _found(self, axis: Axis, known: Indices, found: Indices) -> Flags:
-        if known.size == 0 or found.size == 0:
-            return np.zeros(known.size, dtype=np.bool_)
-        side = self.matrix.along(axis)
-        cosines = unit_columns(side.columns(known)).T @ unit_columns(side.columns(found))
-        same = known[:, None] == found[None, :]
-        return np.asarray((same | (cosines >= _PARALLEL)).any(axis=1))
-
-    def similarities(self, refit: Factorization, changed: _Changed) -> Doubles:
-        """Similarity of each factor to its match, the original factors scaled like the changed matrix."""
-        left, right = self.left * changed.row_scales[:, None], self.right * changed.column_scales[:, None]
-        return matched_similarities(left, right, np.asarray(refit.W), np.asarray(refit.H).T)
-
-
-def _asked(result: Factorization, constraints: Constraints | None) -> tuple[Any, Constraints | None, Plan]:
-    """Rank, constraints and plan of the refits."""
-    method = find_method(result.method)
-    pair = result.columns.size, result.rows.size
-    rank = pair if method.ranks == Ranks.PAIR else sum(pair)
-    plan = Plan(
-        method.name,
-        "fast",
-        tolerance=_TOLERANCE,
-        max_iterations=_MAX_ITERATIONS,
-    )
-    return rank, constraints, plan
-
-
-def _changed_matrices(
-    matrix: InMemoryMatrix, result: Factorization, change: Change, count: int, rng: np.random.Generator
-) -> Iterator[_Changed]:
-    m, n = matrix.shape
-    for _ in range(count):
-        row_scales, column_scales = np.ones(m), np.ones(n)
-        if change == "noise added":
-            yield _Changed(_noisy(matrix, result, rng), row_scales, column_scales)
-            continue
-        if change == "rows resampled":
-            row_scales = _drawn(m, result.rows, rng)
-        else:
-            column_scales = _drawn(n, result.columns, rng)
-        yield _Changed(_scaled(matrix, row_scales, column_scales), row_scales, column_scales)
-
-
-def _drawn(length: int, chosen: Indices, rng: np.random.Generator) -> Doubles:
-    """Square roots of how often each index is drawn: a row drawn twice is multiplied by sqrt(2)."""
-    counts = np.bincount(rng.integers(length, size=length), minlength=length)
-    counts[chosen] = np.maximum(1, counts[chosen])
-    return np.sqrt(counts)
-
-
-def _scaled(matrix: InMemoryMatrix, row_scales: Doubles, column_scales: Doubles) -> RawMatrix:
-    data = matrix.data
-    if isinstance(data, np.ndarray):
-        return (data * row_scales[:, None] * column_scales).astype(data.dtype, copy=False)
-    scaled = sp.diags_array(row_scales) @ data @ sp.diags_array(column_scales)
-    scaled = sp.csr_array(scaled, dtype=data.dtype)
-    scaled.eliminate_zeros()
-    return scaled
-
-
-def _noisy(matrix: InMemoryMatrix, result: Factorization, rng: np.random.Generator) -> RawMatrix:
-    """The matrix plus noise of the size of the residual, cut off at zero."""
-    if isinstance(matrix.data, np.ndarray):
-        return _with_noise(matrix.data, result.absolute_error, rng)
-    noisy = sp.csr_array(matrix.data, copy=True)
-    noisy.data = _with_noise(noisy.data, result.absolute_error, rng)
-    noisy.eliminate_zeros()
-    return noisy
-
-
-def _with_noise(entries: Floats, norm: float, rng: np.random.Generator) -> Floats:
-    noise = norm / np.sqrt(max(1, entries.size)) * rng.standard_normal(entries.shape)
-    noisy: Floats = np.maximum(entries + noise, 0.0).astype(entries.dtype, copy=False)
-    return noisy
+def refittable(result: Factorization, caller: str) -> Problem:
+    """The problem of a result with single columns and rows; errors say that ``caller`` needs it."""
+    if not isinstance(result, Factorization):
+        raise TypeError(f"result must be what gsnmf.factorize returns; got {type(result).__name__}.")
+    if not result.problem.matrix.in_memory:
+        raise ValueError(f"{caller} needs a matrix in memory; got a Dask array.")
+    if result.mixtures is not None:
+        raise ValueError(f"{caller} needs single columns and rows; factorize with members=1.")
+    return result.problem
 
 
 def agreement(left: Floats, right: Floats, other_left: Floats, other_right: Floats) -> float:
@@ -321,6 +222,80 @@ def matched_similarities(left: Floats, right: Floats, other_left: Floats, other_
 
 def unit_columns(block: Floats) -> Doubles:
     """Columns scaled to length one, in double precision; zero columns stay zero."""
-    doubles = block.astype(np.float64, copy=False)
+    doubles = np.asarray(block, dtype=np.float64, order="C")  # one order, so that rounding is the same in every unit
     lengths = np.linalg.norm(doubles, axis=0)
     return doubles / np.where(lengths > 0, lengths, 1.0)
+
+
+def _changed(
+    problem: Problem, result: Factorization, change: Change, rng: np.random.Generator
+) -> tuple[Problem, tuple[Doubles, Doubles]]:
+    """The problem with a changed matrix, and factors by which rows and columns count more or less than before."""
+    m, n = problem.matrix.shape
+    rows, columns = np.ones(m), np.ones(n)
+    if change == "noise added":
+        return problem.with_matrix(_noisy(problem, result, rng)), (rows, columns)
+    of_rows, of_columns = problem.axis_weights
+    if change == "rows resampled":
+        rows = _times_drawn(m, result.rows, rng)
+        of_rows = of_rows * rows
+        problem = replace(problem, sample_weight=of_rows / of_rows.max())
+    else:
+        columns = _times_drawn(n, result.columns, rng)
+        of_columns = of_columns * columns
+        problem = replace(problem, feature_weight=of_columns / of_columns.max())
+    return problem, (np.sqrt(rows), np.sqrt(columns))
+
+
+def _times_drawn(length: int, chosen: Indices, rng: np.random.Generator) -> Doubles:
+    """How often each index is drawn with replacement; each chosen one counts as drawn at least once."""
+    counts = np.bincount(rng.integers(length, size=length), minlength=length)
+    counts[chosen] = np.maximum(1, counts[chosen])
+    return counts.astype(np.float64)
+
+
+def _noisy(problem: Problem, result: Factorization, rng: np.random.Generator) -> Matrix | Observed:
+    """The matrix plus noise whose weighted norm is that of the residual, cut off at zero."""
+    matrix = problem.matrix
+    if isinstance(matrix, Observed):
+        parts = _with_noise(matrix.values.data, problem, result, rng), matrix.values.indices, matrix.values.indptr
+        values = sp.csr_array(parts, shape=matrix.shape)
+        return Observed(values, matrix.weights, from_dense=matrix.from_dense, missing_values=matrix.missing_values)
+    if isinstance(matrix.data, np.ndarray):
+        return hold(_with_noise(matrix.data, problem, result, rng))
+    noisy = sp.csr_array(matrix.data, copy=True)
+    noisy.data = _with_noise(noisy.data, problem, result, rng)
+    noisy.eliminate_zeros()
+    return hold(noisy)
+
+
+def _with_noise(entries: Floats, problem: Problem, result: Factorization, rng: np.random.Generator) -> Floats:
+    mean_weight = float(np.prod([weights.mean() for weights in problem.axis_weights]))
+    if isinstance(problem.matrix, Observed):
+        mean_weight *= problem.matrix.mean_weight
+    noisy = rng.standard_normal(entries.shape)
+    noisy *= result.absolute_error / np.sqrt(max(1, entries.size) * mean_weight)
+    noisy += entries
+    return np.maximum(noisy, 0.0, out=noisy).astype(entries.dtype, copy=False)
+
+
+def _came_back(result: Factorization, refit: Factorization) -> Flags:
+    """Which columns, then rows, were chosen again, themselves or a nearly parallel one."""
+    columns = _chosen_again(result.source, result.columns, refit.columns)
+    return np.concatenate([columns, _chosen_again(result.source.T, result.rows, refit.rows)])
+
+
+def _chosen_again(matrix: Matrix, known: Indices, found: Indices) -> Flags:
+    if known.size == 0 or found.size == 0:
+        return np.zeros(known.size, dtype=np.bool_)
+    cosines = unit_columns(matrix.columns(known)).T @ unit_columns(matrix.columns(found))
+    same = known[:, None] == found[None, :]
+    return np.asarray((same | (cosines >= _PARALLEL)).any(axis=1))
+
+
+def _similarities(result: Factorization, refit: Factorization, rows: Doubles, columns: Doubles) -> Doubles:
+    """Similarity of each factor to its match, with rows and columns scaled as they count in the refit."""
+    lefts = (np.asarray(one.W) * rows[:, None] for one in (result, refit))
+    rights = (np.asarray(one.H).T * columns[:, None] for one in (result, refit))
+    (left, other_left), (right, other_right) = lefts, rights
+    return matched_similarities(left, right, other_left, other_right)

@@ -123,7 +123,7 @@ def topics(
         sure = None
         if stability:
             log_stage("Changing the data and fitting again")
-            sure = gsnmf.stability(matrix, result)
+            sure = gsnmf.stability(result)
         log_stage("Assigning documents to topics")
         assigned = _assigned(result)
     return TopicModel(
