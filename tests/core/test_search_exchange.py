@@ -9,6 +9,7 @@ import gsnmf
 from gsnmf._kernels.exchange import cross_product, descend_trial, exchange_scores
 from gsnmf.constraints import Constraints
 from gsnmf.matrix import wrap
+from gsnmf.problem import Problem
 from gsnmf.search.alternating import _closest_to_ideal, alternate, distinct_closest, matched_factors, short_nmf
 from gsnmf.search.alternatives import substitutes
 from gsnmf.search.candidates import Candidates
@@ -264,7 +265,7 @@ def test_the_closest_are_distinct():
 
 def alternatives(matrix, columns, rows, count=5, constraints=None):
     selection = gsnmf.Selection.of_indices(np.array(columns), np.array(rows), "auto", len(columns) + len(rows))
-    result = gsnmf.Factorization(selection, gsnmf.fit_weights(matrix, columns, rows), wrap(matrix))
+    result = gsnmf.Factorization(Problem.of(matrix), selection, gsnmf.fit_weights(matrix, columns, rows))
     return substitutes(result, count=count, quick=False, constraints=constraints)
 
 
