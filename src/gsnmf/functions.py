@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,13 +14,16 @@ from gsnmf.matrix.validation import Hints, check_block, check_count, check_indic
 from gsnmf.objectives import objective_of
 from gsnmf.problem import Problem
 from gsnmf.records import Selection, Weights
-from gsnmf.registry import Plan
+from gsnmf.registry import Plan, Ranks, find_method
 from gsnmf.result import Factorization
 from gsnmf.search.effort import Effort
 from gsnmf.solve import choose, solve
-from gsnmf.support.arrays import Axis, Floats, Indices
+from gsnmf.support.arrays import COLUMNS_ALONE, Axis, Floats, Indices
 from gsnmf.support.progress import Progress, reported
 from gsnmf.weights import DEFAULT_MAX_ITERATIONS, DEFAULT_TOLERANCE, warn_unless_converged
+
+if TYPE_CHECKING:
+    from gsnmf.model_selection.rank_choice import RankChoice
 
 _HINTS = Hints("gsnmf.factorize(..., missing_values=numpy.nan)", 'gsnmf.factorize(..., negative="clip")')
 
@@ -55,8 +58,9 @@ def factorize(
         Finite and nonnegative. float32 stays float32; sparse stays sparse. A Dask array, with dense or SciPy sparse
         chunks, is read chunk by chunk and never held as a whole; ``row_weights`` and ``W``, which have one row per row
         of the matrix, are then Dask arrays in the same chunks of rows.
-    rank : int, or pair (n_columns, n_rows)
-        How many columns and rows to choose in total; a pair for methods that cannot divide the total themselves.
+    rank : int, pair (n_columns, n_rows), range, or "auto"
+        How many columns and rows to choose in total; a pair for methods that cannot divide the total themselves. From a
+        range `gsnmf.choose_rank` takes the number that it recommends; "auto" is the range from 2 to 30.
     method : str
         How to choose them: see `gsnmf.methods`.
     effort : {"fast", "balanced", "best"}
@@ -131,7 +135,7 @@ def factorize(
     )
     problem.warn()
     with reported(progress):
-        result = solve(problem, plan)
+        result = solve(with_chosen_rank(problem, plan)[0], plan)
     warn_unless_converged(result.weights, plan.tolerance)
     return result
 
@@ -157,8 +161,8 @@ def select(
     ----------
     matrix : array-like, DataFrame, sparse or Dask array, shape (m, n)
         Finite and nonnegative.
-    rank : int, or pair (n_columns, n_rows)
-        How many columns and rows to choose in total; a pair for methods that cannot divide the total themselves.
+    rank : int, pair (n_columns, n_rows), range, or "auto"
+        As for `factorize`.
     method, effort, scale, checkpoint, constraints, time_limit, progress
         As for `factorize`.
     missing_values, entry_weights, negative
@@ -187,7 +191,7 @@ def select(
     )
     problem.warn()
     with reported(progress):
-        return choose(problem, plan).selection
+        return choose(with_chosen_rank(problem, plan)[0], plan).selection
 
 
 def fit_weights(
@@ -282,3 +286,32 @@ def _check_sum_to_one(problem: Problem, columns: Indices, rows: Indices, axis: A
         )
     if not problem.matrix.in_memory:
         raise ValueError("sum_to_one must be None for a Dask array; GSNMF(sum_to_one=True).transform takes one.")
+
+
+def with_chosen_rank(problem: Problem, plan: Plan, *, name: str = "rank") -> tuple[Problem, RankChoice | None]:
+    """The problem with a number in place of a range of ranks or "auto", and how `gsnmf.choose_rank` chose it.
+
+    A method that chooses from one axis alone gets a rank that was recommended for this axis. Messages call the rank
+    ``name``.
+    """
+    rank = problem.rank
+    if isinstance(rank, str) and rank != "auto":
+        raise ValueError(f"{name} must be a number, a pair, a range or 'auto'; got {rank!r}.")
+    if not isinstance(rank, str | range):
+        return problem, None
+    if problem.weighted or problem.sum_to_one:
+        raise ValueError(
+            f"{name} must be a number or a pair with weights of samples or features, or with sum_to_one; got {rank!r}."
+        )
+    method, constraints = find_method(plan.method), problem.constraints
+    if method.ranks == Ranks.PAIR:
+        raise ValueError(f"method={method.name!r} needs {name} as a pair; got {rank!r}.")
+    from gsnmf.model_selection.rank_choice import USUAL_RANKS, choose_rank  # needed by few calls
+
+    if len(method.axes) == 1:
+        most = max(problem.matrix.shape)
+        one_sided = (most, 0) if method.axes == COLUMNS_ALONE else (0, most)
+        constraints = replace(constraints or Constraints(), at_most=one_sided)
+    ranks = rank if isinstance(rank, range) else USUAL_RANKS
+    choice = choose_rank(problem.matrix, ranks, effort=plan.effort, constraints=constraints)
+    return problem.with_rank(choice.rank), choice

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from gsnmf.constraints import Constraints
-from gsnmf.estimators.automatic_rank import automatic_rank
 from gsnmf.estimators.coefficients import COEFFICIENTS
 from gsnmf.estimators.target import smallest_factorization
+from gsnmf.functions import with_chosen_rank
 from gsnmf.matrix import Matrix
 from gsnmf.matrix.observed import Observed
 from gsnmf.matrix.validation import check_count, check_positive
@@ -49,16 +49,17 @@ def factorized(
         return _of_rank(model, samples, rank, constraints, importance)
 
     wanted = model.n_components
-    if isinstance(wanted, str) and wanted != "auto":
-        raise ValueError(f"n_components must be a number, a pair, 'auto' or None; got {wanted!r}.")
-    if wanted == "auto":
-        if not importance.equal or model.sum_to_one:
-            raise ValueError(
-                "n_components must be a number or a pair with weights of samples or features, or with sum_to_one; got "
-                "'auto'."
-            )
-        model.rank_choice_ = automatic_rank(samples, method, constraints, model.effort)
-        wanted = model.rank_choice_.rank
+    if isinstance(wanted, str | range):
+        asked = Problem(
+            samples,
+            wanted,
+            constraints,
+            sum_to_one=bool(model.sum_to_one),
+            sample_weight=importance.of_samples,
+            feature_weight=importance.of_features,
+        )
+        chosen, model.rank_choice_ = with_chosen_rank(asked, Plan(method.name, model.effort), name="n_components")
+        wanted = chosen.rank
     if wanted is None:
         if not plain or not isinstance(samples, Matrix):
             raise ValueError(

@@ -48,10 +48,10 @@ class GSNMF(TransformerMixin, Learned):  # type: ignore[misc]
 
     Parameters
     ----------
-    n_components : int, pair (n_features, n_samples), "auto", or None
-        How many anchor features and pure samples to choose in all, or how many of each. More than the larger dimension
-        of X gives all there is. "auto": as many, from 2 to 30, as help to predict entries that are left out
-        (`gsnmf.choose_rank`). None: as many as it takes to reach ``target_error``.
+    n_components : int, pair (n_features, n_samples), range, "auto", or None
+        How many anchor features and pure samples to choose in total, or how many of each. Values above max(X.shape)
+        are reduced to it. From a range `gsnmf.choose_rank` takes the number that predicts left-out entries best; "auto"
+        is the range from 2 to 30. None: the smallest number that reaches ``target_error``.
     target_error : float
         For ``n_components=None``: the relative error to reach, with as few components as possible and at most 200. If
         truncated SVD proves it out of reach, as it often does for text, an error is raised at once.
@@ -119,7 +119,7 @@ class GSNMF(TransformerMixin, Learned):  # type: ignore[misc]
     sample_names_in_ : tuple of str, or None
         If the training data is a DataFrame with an index of names.
     rank_choice_ : RankChoice
-        With ``n_components="auto"``: every number that was tried, and why this one is recommended.
+        With a range or "auto": every number that was tried, and why this one is recommended.
     result_ : Factorization
         What `gsnmf.factorize` would return, with the training data in it. It is not pickled.
 
@@ -164,7 +164,7 @@ class GSNMF(TransformerMixin, Learned):  # type: ignore[misc]
 
     def __init__(
         self,
-        n_components: int | tuple[int, int] | Literal["auto"] | None = 10,
+        n_components: int | tuple[int, int] | range | Literal["auto"] | None = 10,
         *,
         target_error: float = 0.1,
         method: str = "auto",

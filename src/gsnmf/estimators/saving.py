@@ -103,6 +103,9 @@ def save_model(model: Any, path: str | Path) -> None:
     selection: Selection = model.selection_
     parameters = {name: value for name, value in model.get_params().items() if name != "constraints"}
     parameters["missing_values"] = check_missing_values(model.missing_values)
+    if isinstance(model.n_components, range):
+        ranks = model.n_components
+        parameters["n_components"] = {"range": [ranks.start, ranks.stop, ranks.step]}
     groups: Groups = model._known_groups()
     error = float(model.reconstruction_err_)
     saved = SavedModel(
@@ -146,6 +149,8 @@ def load_model(kind: type[Model], path: str | Path) -> Model:
     """Read a model that `save_model` wrote."""
     saved = load_record(SavedModel, path, format=FORMAT, kind=_KIND)
     parameters = dict(saved.parameters)
+    if isinstance(parameters["n_components"], dict):
+        parameters["n_components"] = range(*parameters["n_components"]["range"])
     if isinstance(parameters["n_components"], list):
         parameters["n_components"] = tuple(parameters["n_components"])
     if parameters["missing_values"] == "nan":
