@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gsnmf.constraints import Constraints
@@ -11,7 +11,6 @@ from gsnmf.estimators.coefficients import COEFFICIENTS
 from gsnmf.estimators.target import smallest_factorization
 from gsnmf.functions import with_chosen_rank
 from gsnmf.matrix import Matrix
-from gsnmf.matrix.observed import Observed
 from gsnmf.matrix.validation import check_count, check_positive
 from gsnmf.problem import Problem
 from gsnmf.registry import Plan, Ranks, find_method
@@ -34,10 +33,9 @@ class Importance:
         return self.of_samples is None and self.of_features is None
 
 
-def factorized(
-    model: Any, samples: Matrix | Observed, constraints: Constraints | None, importance: Importance
-) -> Factorization:
+def factorized(model: Any, data: Problem, constraints: Constraints | None, importance: Importance) -> Factorization:
     """The factorization that the parameters of a model ask for."""
+    samples = data.matrix
     check_positive(model.tol, "tol")
     check_count(model.max_iter, "max_iter")
     plain = isinstance(samples, Matrix) and importance.equal and not model.sum_to_one
@@ -46,7 +44,7 @@ def factorized(
     model.__dict__.pop("rank_choice_", None)
 
     def of_rank(rank: Any) -> Factorization:
-        return _of_rank(model, samples, rank, constraints, importance)
+        return _of_rank(model, data, rank, constraints, importance)
 
     wanted = model.n_components
     if isinstance(wanted, str | range):
@@ -90,17 +88,17 @@ def _check_coefficients(model: Any, plain: bool) -> None:
 
 
 def _of_rank(
-    model: Any, samples: Matrix | Observed, rank: Any, constraints: Constraints | None, importance: Importance
+    model: Any, data: Problem, rank: Any, constraints: Constraints | None, importance: Importance
 ) -> Factorization:
     plan = Plan(model.method, model.effort, bool(model.scale), model.tol, model.max_iter, time_limit=model.time_limit)
-    problem = Problem(
-        samples,
-        rank,
-        constraints,
-        check_count(model.members, "members"),
-        bool(model.sum_to_one),
-        importance.of_samples,
-        importance.of_features,
+    problem = replace(
+        data,
+        rank=rank,
+        constraints=constraints,
+        members=check_count(model.members, "members"),
+        sum_to_one=bool(model.sum_to_one),
+        sample_weight=importance.of_samples,
+        feature_weight=importance.of_features,
     )
     result = solve(problem, plan)
     logger.info("%s features and %s samples: %.2f%%", result.columns.size, result.rows.size, 100 * result.quality)

@@ -225,14 +225,15 @@ class GSNMF(TransformerMixin, Learned):  # type: ignore[misc]
         array, shape (n_samples, k)
             The same as ``fit(X).transform(X)``.
         """
-        samples = self._admitted(X, reset=True)
+        asked = self._problem(X, reset=True)
+        samples = asked.matrix
         self._constraints = named_constraints(self.constraints, getattr(self, "feature_names_in_", None), index_of(X))
         importance = Importance(
             checked_weight(sample_weight, samples.shape[0], "sample_weight"),
             checked_weight(feature_weight, samples.shape[1], "feature_weight"),
         )
         with heard_by(Bar(sys.stdout)) if self.verbose else nullcontext():
-            result = factorized(self, samples, self._constraints, importance)
+            result = factorized(self, asked, self._constraints, importance)
         warn_unless_converged(result.weights, self.tol)
         self._remember(result, index_names(X), importance.of_features)
         W = self._coefficients(samples)

@@ -18,6 +18,7 @@ from gsnmf.estimators.naming import component_names, names_out, sample_names
 from gsnmf.matrix import Matrix
 from gsnmf.matrix.input import MissingValues, Negative
 from gsnmf.matrix.observed import Observed
+from gsnmf.problem import Problem
 from gsnmf.result import Factorization
 from gsnmf.support.arrays import Doubles, Floats, Indices
 
@@ -55,13 +56,17 @@ class Learned(BaseEstimator):  # type: ignore[misc]
         self._groups = None
         self.__dict__.pop("labels_", None)
 
-    def _admitted(self, X: Any, *, reset: bool = False, names: bool = True) -> Matrix | Observed:
+    def _admitted(self, X: Any, *, names: bool = True) -> Matrix | Observed:
+        """Checked samples."""
+        return self._problem(X, names=names).matrix
+
+    def _problem(self, X: Any, *, reset: bool = False, names: bool = True) -> Problem:
         """Checked samples; warns if much was cut off and, when fitting, about empty rows and columns."""
         data = admitted_samples(
             self, X, reset=reset, names=names, missing_values=self.missing_values, negative=self.negative
         )
         data.warn(name="X", of_empty=reset)
-        return data.matrix
+        return data
 
     def _one_sample(self, sample: Any) -> Matrix | Observed:
         """One row: a training sample by its number or name, or the sample given."""
