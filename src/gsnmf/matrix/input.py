@@ -172,10 +172,10 @@ def observe(
     >>> ratings = sp.csr_array(([5.0, 0.0, 3.0], ([0, 0, 1], [0, 1, 1])), shape=(2, 3))
     >>> observe(ratings, missing_values="unstored").share
     0.5
-    >>> observe([[1.0, -2.0]], missing_values=float("nan"))  # doctest: +ELLIPSIS
+    >>> observe([[1.0, -2.0]], missing_values=float("nan"))
     Traceback (most recent call last):
     ...
-    ValueError: matrix must be nonnegative; got -2.0 at row 0, column 1. ...
+    ValueError: matrix must be nonnegative; got -2.0 at row 0, column 1.
     """
     kind = check_missing_values(missing_values)
     is_sparse = bool(sp.issparse(matrix))
