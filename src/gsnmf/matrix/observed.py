@@ -37,6 +37,7 @@ class Observed(WithTranspose):
 
     Examples
     --------
+    >>> from gsnmf.matrix.input import observe
     >>> seen = observe([[1.0, float("nan")], [0.0, 2.0]], missing_values=float("nan"))
     >>> seen.share, seen.squared_norm, seen.complete
     (0.75, 5.0, False)
@@ -136,6 +137,7 @@ class Observed(WithTranspose):
 
         Examples
         --------
+        >>> from gsnmf.matrix.input import observe
         >>> seen = observe([[1.0, 2.0], [3.0, float("nan")]], missing_values=float("nan"))
         >>> seen.weighted(np.array([1.0, 2.0]), np.array([0.0, 3.0])).weighted_squares(np.array([2.0]))
         4.0
