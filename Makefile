@@ -11,8 +11,7 @@ NATIVE := --config-settings=cmake.define.GSNMF_NATIVE=ON --config-settings=build
 KERNELS := $(wildcard src/gsnmf/_kernels/*.?pp)
 KERNEL_TESTS := tests/kernels
 LOWEST := .venv-lowest
-LOWEST_TESTS := $(addprefix tests/,test_package.py test_public_names.py test_cli.py test_estimator.py test_kernels.py test_matrices.py \
-	test_readers.py test_saving.py test_weights.py test_dask.py test_plotting.py test_unmixing_files.py)
+LOWEST_TESTS := tests/kernels tests/core tests/commands tests/test_package.py tests/test_public_names.py tests/test_estimator.py tests/test_dask.py
 TOOLS := .venv-tools
 SANITIZED := .venv-sanitized
 BUILDS := .venv-builds

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 
-from gsnmf._kernels.coordinate_descent import BLOCK, coordinate_sweep, descend
+from gsnmf._kernels.coordinate_descent import coordinate_sweep, descend
+
+BLOCK = 128  # columns that are updated together (coordinate_descent.hpp); rows are in tiles of half as many
 
 
 def drawn(n, r, dtype=np.float64):
