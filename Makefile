@@ -11,7 +11,7 @@ NATIVE := --config-settings=cmake.define.GSNMF_NATIVE=ON --config-settings=build
 KERNELS := $(wildcard src/gsnmf/_kernels/*.?pp)
 KERNEL_TESTS := tests/kernels
 LOWEST := .venv-lowest
-LOWEST_TESTS := tests/kernels tests/core tests/commands tests/test_package.py tests/test_public_names.py tests/test_estimator.py tests/test_dask.py
+LOWEST_TESTS := $(addprefix tests/,kernels core estimator commands dask/test_dask.py docs/test_package.py docs/test_public_names.py)
 TOOLS := .venv-tools
 SANITIZED := .venv-sanitized
 BUILDS := .venv-builds

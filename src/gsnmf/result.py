@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,6 +22,9 @@ from gsnmf.search.alternatives import substitutes
 from gsnmf.support.arrays import Axis, Doubles, Floats, Indices
 from gsnmf.support.formatting import Table, columns_and_rows, percent
 from gsnmf.support.reasons import StopReason
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _MOST_SHOWN = 20
 
@@ -245,6 +248,24 @@ class Factorization(Record):
         most = 1 if self.mixtures is None else self.mixtures.most
         strongest = self.source.strongest_rows(self.W, n_strongest + most)
         return described_factors(self.selection, self.H, strongest, self.shares, n_strongest, self.members)
+
+    def to_frame(self) -> pd.DataFrame:
+        """The factors as a pandas DataFrame: one row per chosen column or row, with its share and where it is strongest.
+
+        Examples
+        --------
+        >>> import gsnmf
+        >>> gsnmf.factorize([[1, 0, 2], [0, 1, 2], [0, 0, 1]], 2, method="spa-rows").to_frame()[["axis", "index"]]
+           axis  index
+        0  rows      0
+        1  rows      1
+        """
+        header = ("axis", "index", "members", "share", "strongest columns", "strongest rows")
+        rows = tuple(
+            (f.axis, f.index, tuple(f.members), f.share, tuple(f.columns.tolist()), tuple(f.rows.tolist()))
+            for f in self.factors()
+        )
+        return Table(header, rows).to_frame()
 
     @property
     def knows_alternatives(self) -> bool:

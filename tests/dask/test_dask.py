@@ -523,7 +523,7 @@ class TestLazyResults:
         weights = replace(found.weights, row_weights=found.row_weights.compute())
         in_memory = replace(found, source=wrap(self.matrix), weights=weights)
         ours, theirs = Explanation(found), Explanation(in_memory)
-        for a, b in zip(ours.factors(4), theirs.factors(4), strict=True):
+        for a, b in zip(ours.result.factors(4), theirs.result.factors(4), strict=True):
             assert (a.axis, a.index) == (b.axis, b.index)
             assert a.share == pytest.approx(b.share)
             np.testing.assert_array_equal(a.rows, b.rows)
@@ -542,7 +542,7 @@ class TestLazyResults:
         monkeypatch.setattr("gsnmf.diagnostics._MOST_BYTES", 8 * 100)
         with pytest.raises(ValueError, match=r"at most 100 entries; got 60 x 6\. Factorize some of the rows"):
             Explanation(self.result()).residuals("rows")
-        assert len(Explanation(self.result()).factors()) == 6
+        assert len(self.result().factors()) == 6
 
     @pytest.mark.parametrize(
         ("form", "image_shape"),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).parents[1] / "docs" / "api" / "index.rst"
+PAGE = Path(__file__).parents[2] / "docs" / "api" / "index.rst"
 MODULES = (
     "gsnmf",
     "gsnmf.applications",

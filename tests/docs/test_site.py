@@ -21,7 +21,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 from browsing import emulate
 from processes import PATIENCE
 
-SITE = Path(os.environ.get("GSNMF_SITE", Path(__file__).parents[1] / "build" / "site"))
+SITE = Path(os.environ.get("GSNMF_SITE", Path(__file__).parents[2] / "build" / "site"))
 PAGES = {
     "start": "index.html",
     "guide": "guide/methods.html",
