@@ -250,7 +250,7 @@ class Factorization(Record):
         return described_factors(self.selection, self.H, strongest, self.shares, n_strongest, self.members)
 
     def to_frame(self) -> pd.DataFrame:
-        """The factors as a pandas DataFrame: one row per chosen column or row, with its share and where it is strongest.
+        """The factors as a pandas DataFrame: one row per factor, with its share and where it is strongest.
 
         Examples
         --------
