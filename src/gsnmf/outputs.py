@@ -40,7 +40,7 @@ def save(result: Factorization | Model, path: str | Path, *, provenance: Mapping
 
     Parameters
     ----------
-    result : Factorization, GSNMF, TopicModel, Unmixing, or a result of `gsnmf.nmf`
+    result : Factorization, GSNMF, TopicModel, Unmixing, or a result of ``gsnmf.nmf``
     path : str or Path
         An existing file is replaced once the new one is complete.
     provenance : mapping, optional
@@ -96,7 +96,7 @@ def load(path: str | Path, matrix: Any = None, *, entry_weights: Any = None) -> 
 
     Returns
     -------
-    Factorization, GSNMF, TopicModel, Unmixing, or a result of `gsnmf.nmf`
+    Factorization, GSNMF, TopicModel, Unmixing, or a result of ``gsnmf.nmf``
         What was saved.
 
     Examples
