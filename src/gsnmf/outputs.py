@@ -51,10 +51,6 @@ def save(result: Factorization | Model, path: str | Path, *, provenance: Mapping
     The matrix of a Factorization is not saved, nor are the training data of a GSNMF. A TopicModel is saved with its
     texts and its matrix.
 
-    See Also
-    --------
-    gsnmf.io : What the file of a Factorization holds.
-
     Examples
     --------
     >>> import tempfile
