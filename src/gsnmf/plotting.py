@@ -36,7 +36,7 @@ _SCENES = ("plot_chosen_pixels", "plot_maps", "plot_spectra")
 
 def __getattr__(name: str) -> Any:
     if name in _SCENES:
-        return getattr(import_module("gsnmf.applications.unmixing.unmixing_result"), name)
+        return getattr(import_module("gsnmf.applications.unmixing.scene_plots"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
