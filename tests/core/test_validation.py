@@ -157,3 +157,12 @@ def test_rank_pairs():
 def test_unknown_method_lists_the_known():
     with pytest.raises(ValueError, match=r"method must be one of 'auto', 'convex', .*; got 'spa'"):
         gsnmf.select(np.ones((2, 2)), 1, method="spa")
+
+
+@pytest.mark.parametrize("index", [-1, 20, 5000])
+@pytest.mark.parametrize("missing_values", [None, "unstored"])
+def test_indices_outside_a_sparse_matrix_are_refused(index, missing_values):
+    matrix = sp.random_array((30, 20), density=0.3, format="csr", rng=np.random.default_rng(0))
+    matrix.indices[5] = index
+    with pytest.raises(ValueError, match="damaged sparse matrix"):
+        gsnmf.factorize(matrix, 3, method="spa-columns", missing_values=missing_values)

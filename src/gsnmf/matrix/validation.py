@@ -218,6 +218,10 @@ def _canonical_sparse(matrix: Any, name: str, origin: tuple[int, int]) -> Sparse
     target = float_type(matrix.dtype, name)
     kind = sp.csc_array if matrix.format == "csc" else sp.csr_array
     compressed = kind(matrix)
+    try:
+        compressed.check_format(full_check=True)  # native loops trust indices
+    except ValueError as error:
+        raise ValueError(f"{name} is a damaged sparse matrix: {error}.") from error
     if compressed.dtype != target:
         compressed = compressed.astype(target)
     stored_zeros = np.count_nonzero(compressed.data) != compressed.data.size
